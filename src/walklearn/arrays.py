@@ -65,8 +65,10 @@ class ArraySpec(_Fields):
         return math.prod(self.shape) * _dtype(self.dtype).itemsize
 
 
+Array = NDArray[Any]
+Vector = NDArray[np.float64]
 Specs = tuple[ArraySpec, ...]
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 
 # A dtype is made from its name on every visit otherwise.
 _dtype = lru_cache(maxsize=None)(np.dtype)

@@ -27,9 +27,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from walklearn.arrays import Arrays, Specs, checked_specs, conform, zeros
+from walklearn.arrays import Array, Arrays, Specs, checked_specs, conform, zeros
 from walklearn.errors import check_needs
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import ObjectiveView, Protection
@@ -37,7 +36,6 @@ from walklearn.updates.update import Update, VisitContext, VisitResult
 from walklearn.walks.disclosure import check_disclosure_known, check_protectable, mechanism_of
 from walklearn.walks.walk import Hop, View, Walk, table_of, view_of
 
-Array = NDArray[Any]
 WHOLE = (int, np.integer)
 
 

@@ -12,7 +12,7 @@ from walklearn.node.protocol.learner import Learner
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.noise_test import REPEATED, TOO_SMALL
 from walklearn.privacy.noisy_gradients import NoisyGradients
-from walklearn.simulation import WalkAudit
+from walklearn.simulation.walk_audit import WalkAudit
 
 DELTA = 1e-5
 

@@ -29,7 +29,8 @@ from walklearn.files.atomic_write import atomic_write
 from walklearn.privacy import Charge, ClampedGamma, ModelNoise
 from walklearn.privacy.mechanisms.description import describe
 from walklearn.simulation import trace_files
-from walklearn.simulation.trace import Trace, TraceFileError
+from walklearn.simulation.trace import Trace
+from walklearn.simulation.trace_files import TraceFileError
 
 SUFFIXES = (".npz", ".parquet")
 METRICS = trace_files.ERRORS

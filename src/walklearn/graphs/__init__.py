@@ -17,54 +17,6 @@ Graph(100 nodes, 1,480 edges)
 [1, 4]
 """
 
-from walklearn.graphs.connectivity import DisconnectedGraphError
-from walklearn.graphs.convert import (
-    as_graph,
-    from_edges,
-    from_igraph,
-    from_networkx,
-    from_scipy,
-    read_edge_list,
-    to_networkx,
-)
-from walklearn.graphs.draws import Seed
-from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
-from walklearn.graphs.graph import Graph
-from walklearn.graphs.independent_edges import erdos_renyi, geometric, stochastic_block
-from walklearn.graphs.named_edges import Network, read_network
-from walklearn.graphs.names import FAMILIES
-from walklearn.graphs.placement import place_rows
-from walklearn.graphs.positions import spring_layout
-from walklearn.graphs.preferential_attachment import barabasi_albert
-from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
+import lazy_loader
 
-__all__ = [
-    "FAMILIES",
-    "DisconnectedGraphError",
-    "Graph",
-    "Network",
-    "Seed",
-    "as_graph",
-    "barabasi_albert",
-    "barbell",
-    "complete",
-    "erdos_renyi",
-    "from_edges",
-    "from_igraph",
-    "from_networkx",
-    "from_scipy",
-    "geometric",
-    "grid",
-    "hypercube",
-    "place_rows",
-    "random_regular",
-    "read_edge_list",
-    "read_network",
-    "ring",
-    "spring_layout",
-    "star",
-    "stochastic_block",
-    "to_networkx",
-    "torus",
-    "watts_strogatz",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,7 +10,7 @@ through `graph_from_pairs` and pay only for the check that the graph is connecte
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,17 +18,14 @@ from numpy.typing import ArrayLike
 from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
 from walklearn.graphs.sparse_rows import (
     IndexArray,
+    SparseMatrix,
     adjacency_matrix,
-    check_node_count,
+    check_size,
     checked_rows,
-    index_type,
     row_of_each_entry,
     symmetric_rows,
 )
 from walklearn.wording import plural
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Family: TypeAlias = tuple[str | int, ...]
 WhenDisconnected: TypeAlias = Literal["error", "largest"]
@@ -87,9 +84,8 @@ class Graph:
 
     def __setstate__(self, state: tuple[IndexArray, IndexArray, Family]) -> None:
         indptr, indices, family = state
-        smallest = index_type(indptr, indices)
         for name, array in (("indptr", indptr), ("indices", indices)):
-            narrow = np.ascontiguousarray(array, dtype=smallest)
+            narrow = np.ascontiguousarray(array, dtype=np.int32)
             narrow.flags.writeable = False
             object.__setattr__(self, name, narrow)
         object.__setattr__(self, "family", family)
@@ -133,9 +129,9 @@ class Graph:
             raise IndexError(f"node {node} is not in 0..{self.node_count - 1}")
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
-    def adjacency(self) -> "csr_array[np.float64, tuple[int, int]]":
+    def adjacency(self) -> SparseMatrix:
         """The adjacency matrix, with entries 1.0."""
-        return adjacency_matrix(self.indptr, self.indices)
+        return adjacency_matrix(self.indptr, self.indices).copy()
 
     def edges(self) -> IndexArray:
         """Every edge once, as rows (i, j) with i < j, in lexicographic order."""
@@ -174,7 +170,7 @@ def graph_from_pairs(
     hint: str = LARGEST_HINT,
 ) -> Graph:
     """Build a graph from pairs known to be in range and without loops; double pairs merge."""
-    check_node_count(nodes)
+    check_size(nodes)
     return connect(*symmetric_rows(nodes, sources, targets), family, connected, hint)
 
 

@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.graphs.connectivity import DisconnectedGraphError
+from walklearn.graphs.connectivity import DisconnectedGraphError, component_labels
 from walklearn.graphs.convert import from_edges
 from walklearn.graphs.edge_files import named_pairs, ordered, tell_of_loops
 from walklearn.graphs.graph import Graph
+from walklearn.graphs.sparse_rows import symmetric_rows
 from walklearn.tables.table import DataError, Place
 from walklearn.wording import did_you_mean, listed, no_such_file
 
@@ -125,22 +126,12 @@ def _unknown(label: str, labels: Sequence[str], names: Sequence[str], source: Pa
 
 def _pieces(names: Sequence[str], edges: list[tuple[int, int]]) -> str:
     """Which nodes are cut off, by name."""
-    piece = list(range(len(names)))
-
-    def root(node: int) -> int:
-        while piece[node] != node:
-            piece[node] = piece[piece[node]]
-            node = piece[node]
-        return node
-
-    for one, other in edges:
-        piece[root(one)] = root(other)
-    roots = np.array([root(node) for node in range(len(names))])
-    found, sizes = np.unique(roots, return_counts=True)
-    largest = found[sizes.argmax()]
-    apart = [name for name, at in zip(names, roots, strict=True) if at != largest]
+    sources, targets = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    labels = component_labels(*symmetric_rows(len(names), sources, targets))
+    in_largest = labels == np.bincount(labels).argmax()
+    apart = [name for name, near in zip(names, in_largest, strict=True) if not near]
     return (
-        f"the graph is not connected: it has {len(found)} pieces, and no way leads from "
-        f"{names[int(largest)]!r} to {listed(apart, 5)}. A token could never visit all nodes: add "
-        "edges, or leave the rows and edges of some out."
+        f"the graph is not connected: it has {labels.max() + 1} pieces, and no way leads from "
+        f"{names[int(in_largest.argmax())]!r} to {listed(apart, 5)}. A token could never visit all "
+        "nodes: add edges, or leave the rows and edges of some out."
     )

@@ -1,13 +1,12 @@
 """Compressed sparse rows: the two arrays a graph is kept in, and what rows from outside must be.
 
 The neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`. Both arrays are of int32, which
-halves what a walk reads from memory, or of int64 where there are too many entries for that.
+halves what a walk reads from memory and is what SciPy searches.
 
 >>> row_of_each_entry(np.array([0, 1, 3, 4])).tolist()
 [0, 1, 1, 2]
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,27 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-IndexArray: TypeAlias = NDArray[np.signedinteger[Any]]  # int32, or int64 where that is too small
+IndexArray: TypeAlias = NDArray[np.signedinteger[Any]]
 Integers: TypeAlias = NDArray[np.int64]
+SparseMatrix: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
 
-LARGEST_INT32 = 2**31 - 1
 FEW_PAIRS = 100_000
-MOST_NODES = 2**31 - 2  # scipy numbers components in int32; i * nodes + j then fits int64 too
-
-
-def index_type(indptr: IndexArray, indices: IndexArray) -> type[np.int32] | type[np.int64]:
-    """The smallest type that can count the nodes and the entries."""
-    return np.int32 if max(indptr.size, indices.size) <= LARGEST_INT32 else np.int64
-
-
-def row_blocks(indptr: IndexArray) -> Iterator[tuple[int, int]]:
-    """Cut the rows into blocks whose entries int32 can count; a block has a row at least."""
-    start, nodes = 0, indptr.size - 1
-    while start < nodes:
-        stop = int(np.searchsorted(indptr, int(indptr[start]) + LARGEST_INT32, side="right")) - 1
-        stop = max(stop, start + 1)
-        yield start, stop
-        start = stop
+MOST_NODES = 2**31 - 2  # numbers and counts are int32; i * nodes + j then fits int64
+MOST_ENTRIES = 2**31 - 1  # of `indices`, two for each edge
 
 
 def row_of_each_entry(indptr: IndexArray) -> IndexArray:
@@ -69,22 +54,21 @@ def symmetric_rows(
     return both_ways.indptr, both_ways.indices
 
 
-def adjacency_matrix(
-    indptr: IndexArray, indices: IndexArray
-) -> "csr_array[np.float64, tuple[int, int]]":
-    """The rows as a matrix of zeros and ones."""
+def adjacency_matrix(indptr: IndexArray, indices: IndexArray) -> SparseMatrix:
+    """The rows as a matrix of zeros and ones; all ones are the same number in memory."""
     from scipy.sparse import csr_array  # a node of a network has no graph, and no scipy
 
-    nodes, ones = indptr.size - 1, np.ones(indices.size, dtype=np.float64)
-    matrix: csr_array[np.float64, tuple[int, int]]
-    matrix = csr_array((ones, indices, indptr), shape=(nodes, nodes))
+    nodes, ones = indptr.size - 1, np.broadcast_to(np.float64(1.0), indices.shape)
+    matrix: SparseMatrix = csr_array((ones, indices, indptr), shape=(nodes, nodes))
     return matrix
 
 
-def check_node_count(nodes: int) -> None:
-    """Refuse more nodes than can be numbered."""
+def check_size(nodes: int, entries: int = 0) -> None:
+    """Refuse more nodes or edges than int32 can number."""
     if nodes > MOST_NODES:
         raise ValueError(f"a graph can have {MOST_NODES} nodes at most, got {nodes}")
+    if entries > MOST_ENTRIES:
+        raise ValueError(f"a graph can have {MOST_ENTRIES // 2} edges at most, got {entries // 2}")
 
 
 def checked_rows(indptr: ArrayLike, indices: ArrayLike) -> tuple[Integers, Integers]:
@@ -92,7 +76,7 @@ def checked_rows(indptr: ArrayLike, indices: ArrayLike) -> tuple[Integers, Integ
     starts, columns = _whole_numbers("indptr", indptr), _whole_numbers("indices", indices)
     _check_starts(starts, columns.size)
     nodes = starts.size - 1
-    check_node_count(nodes)
+    check_size(nodes, columns.size)
     rows = row_of_each_entry(starts)
     _check_neighbours(nodes, rows, columns)
     keys = np.sort(rows * nodes + columns)

@@ -10,12 +10,8 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from walklearn.arrays import ArraySpec, Specs
-
-Array = NDArray[Any]
-
+from walklearn.arrays import Array, ArraySpec, Specs
 
 if TYPE_CHECKING:
     shared_property = cached_property
@@ -153,7 +149,6 @@ class Objective(ABC):
         array
             Flat, `size` numbers.
         """
-        del rng
         return np.array(self.start)
 
     @property
@@ -163,7 +158,7 @@ class Objective(ABC):
 
     def with_batch(self, batch: int) -> Self:
         """Return a copy whose gradients take `batch` uniform numbers, to select a mini-batch."""
-        if not _is_whole(batch) or batch < 0:
+        if not is_whole(batch) or batch < 0:
             raise ValueError(f"batch must be a whole number of at least 0, got {batch!r}.")
         self.__dict__.setdefault("_shared", {})  # which the copy uses, too
         result = copy.copy(self)
@@ -176,9 +171,9 @@ class Objective(ABC):
         for field in ("nodes", "parameters"):
             if not hasattr(self, field):
                 raise TypeError(f"{name} has no {field}. Set self.{field} in its __init__.")
-        if not _is_whole(self.nodes) or self.nodes < 1:
+        if not is_whole(self.nodes) or self.nodes < 1:
             raise ValueError(f"{name}.nodes must be a whole number above 0, got {self.nodes!r}.")
-        if not _is_whole(self.draws) or self.draws < 0:
+        if not is_whole(self.draws) or self.draws < 0:
             raise ValueError(f"{name}.draws must be a whole number, got {self.draws!r}.")
         penalty = self.penalty
         if not isinstance(penalty, Real) or not 0.0 <= penalty < math.inf:
@@ -200,5 +195,6 @@ class Objective(ABC):
         return f"{type(self).__name__}({f'draws={self.draws}' if self.draws else ''})"
 
 
-def _is_whole(number: object) -> bool:
+def is_whole(number: object) -> bool:
+    """True for an integer of Python or NumPy; booleans are none."""
     return isinstance(number, Integral) and not isinstance(number, bool)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
-from walklearn.objectives.objective import Objective
+from walklearn.objectives.objective import Objective, is_whole
 from walklearn.privacy.protection import Protection
 from walklearn.simulation.averaging import (
     GOSSIP,
@@ -41,15 +41,11 @@ def root_of(seed: Seed) -> np.random.SeedSequence:
     """The root of all replicates' random streams: the seed, or one drawn by the system."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
-    if seed is not None and (not _is_count(seed) or seed < 0):
+    if seed is not None and (not is_whole(seed) or seed < 0):
         raise ValueError(
             f"seed must be a whole number of at least 0, a SeedSequence or None, got {seed!r}."
         )
     return np.random.SeedSequence(None if seed is None else int(seed))
-
-
-def _is_count(number: object) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def iterations_at(
@@ -58,7 +54,7 @@ def iterations_at(
     """The iterations to record after, strictly increasing, the last one reaching `steps`."""
     per_iteration = updates_per_iteration(method, graph)
     last = -(-steps // per_iteration)
-    if not _is_count(records):
+    if not is_whole(records):
         wanted = np.asarray(records)
         whole = wanted.ndim == 1 and wanted.size and np.issubdtype(wanted.dtype, np.integer)
         if not whole or wanted.min() < 1 or wanted.max() > steps:
@@ -85,7 +81,7 @@ def gaps_of(gaps: bool | int) -> bool | int:
     """Whether gaps are recorded, or over how many nodes."""
     if isinstance(gaps, bool | np.bool_):
         return bool(gaps)
-    if not _is_count(gaps) or gaps < 1:
+    if not is_whole(gaps) or gaps < 1:
         raise ValueError(
             f"gaps must be True, False or a whole number of nodes, at least 1, got {gaps!r}."
         )
@@ -249,7 +245,7 @@ def check_run(
         raise ValueError("gossip needs at least 2 nodes; on one node use walks.Uniform().")
     counts = {"steps": steps, "replicates": replicates, "batch": batch, "cores": cores}
     for name, count in counts.items():
-        if count is not None and (not _is_count(count) or count < 1):
+        if count is not None and (not is_whole(count) or count < 1):
             raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
     if isinstance(method, GradientTracking) and batch is not None:
         raise ValueError(

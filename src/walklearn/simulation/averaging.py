@@ -32,22 +32,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from walklearn.arrays import Array
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
+from walklearn.privacy.protection import Protection
 from walklearn.registry import Registry
 from walklearn.streams import draw_start
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import VisitContext
+from walklearn.walks.markov import stochastic_matrix
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Array = NDArray[Any]
 GOSSIP: Registry[type[Gossip]] = Registry("gossip")
 
 
@@ -88,7 +87,6 @@ class AsynchronousGossip:
 
     def updates_per_iteration(self, graph: Graph) -> int:
         """Two: both ends of a link update."""
-        del graph
         return 2
 
     def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
@@ -155,7 +153,6 @@ class SynchronousGossip:
         array
             A number for each node.
         """
-        del step_size
         return np.ones(graph.node_count)
 
     def update_rates(self, graph: Graph) -> Array:
@@ -163,16 +160,12 @@ class SynchronousGossip:
         return np.full(graph.node_count, 1.0 / graph.node_count)
 
     @staticmethod
-    def mixing_matrix(graph: Graph) -> csr_array:
+    def mixing_matrix(graph: Graph) -> SparseMatrix:
         """M_ij = 1 / (1 + max(deg_i, deg_j)), the rest on the diagonal: doubly stochastic."""
-        from scipy.sparse import csr_array, diags_array
-
         degrees = graph.degrees
         rows = np.repeat(np.arange(graph.node_count), degrees)
         shares = 1.0 / (1.0 + np.maximum(degrees[rows], degrees[graph.indices]))
-        shape = (graph.node_count, graph.node_count)
-        links = csr_array((shares, graph.indices, graph.indptr), shape=shape)
-        matrix = csr_array(links + diags_array(1.0 - links.sum(axis=1)))
+        matrix = stochastic_matrix(graph, shares)
         matrix.sort_indices()
         return matrix
 
@@ -224,10 +217,21 @@ class GossipSetting:
         The step γ_k of a node's k-th update.
     """
 
+    privacy: ClassVar[Protection] = Protection()
     objective: Any
     graph: Graph
     gossip: Gossip
     step_size: StepSize
+
+    @cached_property
+    def update(self) -> Sgd:
+        """The update that nodes make of their own models."""
+        return Sgd(self.step_size)
+
+    @property
+    def message_bytes(self) -> int:
+        """The bytes of one message: the vectors that gossip sends."""
+        return int(self.objective.size * self.objective.dtype.itemsize * self.gossip.vectors)
 
     @cached_property
     def scale(self) -> Array:
@@ -235,7 +239,7 @@ class GossipSetting:
         return self.gossip.gradient_scale(self.graph, self.step_size)
 
     @cached_property
-    def mixing(self) -> csr_array:
+    def mixing(self) -> SparseMatrix:
         """The Metropolis weights of the rounds."""
         from scipy.sparse import csr_array, eye_array
 
@@ -284,9 +288,28 @@ class Network(NamedTuple):
     @property
     def averages(self) -> Array:
         """Each node's own w̄; its model, as long as it has made no update."""
-        fresh = self.counts == 0
-        sums = np.where(fresh, 1.0, self.step_size_sums)
-        return np.where(fresh[:, None], self.models, self.weighted_sums / sums[:, None])
+        return weighted_means(self.models, self.weighted_sums, self.step_size_sums[:, None])
+
+
+def weighted_means(models: Array, weighted_sums: Array, step_size_sums: Array) -> Array:
+    """Return w̄ of each node; its model, as long as it has made no update.
+
+    Parameters
+    ----------
+    models
+        The models, (…, nodes, size).
+    weighted_sums
+        Σ γ w of each node.
+    step_size_sums
+        Σ γ of each node, (…, nodes, 1).
+
+    Returns
+    -------
+    array
+        Of the shape of the models.
+    """
+    fresh = step_size_sums == 0.0
+    return np.where(fresh, models, weighted_sums / np.where(fresh, 1.0, step_size_sums))
 
 
 def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
@@ -332,22 +355,26 @@ def step(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
     Network
         The state after it.
     """
-    if isinstance(setting.gossip, AsynchronousGossip):
-        return _meet(setting, network, uniforms)
     if isinstance(setting.gossip, GradientTracking):
         return _track(setting, network)
-    return _round(setting, network, uniforms)
+    network = network._replace(
+        models=network.models.copy(),
+        weighted_sums=network.weighted_sums.copy(),
+        step_size_sums=network.step_size_sums.copy(),
+        counts=network.counts.copy(),
+    )
+    asynchronous = isinstance(setting.gossip, AsynchronousGossip)
+    return (_meet if asynchronous else _round)(setting, network, uniforms)
 
 
 def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
     """Let a uniform node and a uniform neighbour update, then average."""
     i, j = _meeting(setting.graph, uniforms[0])
     batch = setting.objective.draws
-    network = _update(setting, network, i, uniforms[1 : 1 + batch])
-    network = _update(setting, network, j, uniforms[1 + batch :])
-    models = network.models.copy()
-    models[[i, j]] = 0.5 * (models[i] + models[j])
-    return network._replace(models=models, messages=network.messages + 2)
+    _update(setting, network, i, uniforms[1 : 1 + batch])
+    _update(setting, network, j, uniforms[1 + batch :])
+    network.models[[i, j]] = 0.5 * (network.models[i] + network.models[j])
+    return network._replace(messages=network.messages + 2)
 
 
 def _meeting(graph: Graph, u: float) -> tuple[int, int]:
@@ -363,7 +390,7 @@ def _round(setting: GossipSetting, network: Network, uniforms: Array) -> Network
     """Let every node update, then every node mix."""
     batch = setting.objective.draws
     for node in range(setting.graph.node_count):
-        network = _update(setting, network, node, uniforms[node * batch : (node + 1) * batch])
+        _update(setting, network, node, uniforms[node * batch : (node + 1) * batch])
     models = (setting.mixing @ network.models).astype(network.models.dtype)
     messages = network.messages + 2 * setting.graph.edge_count
     return network._replace(models=models, messages=messages)
@@ -396,28 +423,18 @@ def _gradients(objective: Any, models: Array) -> Array:
     return np.asarray(each, dtype=np.float64)
 
 
-def _update(setting: GossipSetting, network: Network, node: int, uniforms: Array) -> Network:
-    """Make the node's own SGD step on its own model, with its own step index."""
+def _update(setting: GossipSetting, network: Network, node: int, uniforms: Array) -> None:
+    """Make the node's own SGD step on its own model, in place, with its own step index."""
     context = VisitContext(
         setting.objective, node, 0, setting.scale[node], int(network.counts[node]), 0,
         uniforms[None],
     )  # fmt: skip
-    arrays = {
-        "model": network.models[node],
-        "weighted_sum": network.weighted_sums[node],
-        "step_size_sum": network.step_size_sums[node],
+    own = {
+        "model": network.models,
+        "weighted_sum": network.weighted_sums,
+        "step_size_sum": network.step_size_sums,
     }
-    arrays = Sgd(setting.step_size).visit(context, arrays, {}).token
-    return network._replace(
-        models=_put(network.models, node, arrays["model"]),
-        weighted_sums=_put(network.weighted_sums, node, arrays["weighted_sum"]),
-        step_size_sums=_put(network.step_size_sums, node, arrays["step_size_sum"]),
-        counts=_put(network.counts, node, network.counts[node] + 1),
-    )
-
-
-def _put(array: Array, index: int, value: Any) -> Array:
-    """Return a copy with one entry replaced."""
-    changed = array.copy()
-    changed[index] = value
-    return changed
+    arrays = {name: array[node] for name, array in own.items()}
+    for name, changed in setting.update.visit(context, arrays, {}).token.items():
+        own[name][node] = changed
+    network.counts[node] += 1

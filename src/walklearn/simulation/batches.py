@@ -113,9 +113,12 @@ class Batch(ABC):
     def _advance(self, iterations: int) -> None:
         """Advance by that many iterations, at least one."""
 
-    @abstractmethod
     def values(self, models: Array) -> Array:
         """Return f of each model, shape (replicates, holders)."""
+        values = np.array([self.objective.value(w) for w in models.reshape(-1, models.shape[-1])])
+        if values.ndim != 1:
+            raise TypeError(f"value of {self.objective!r} must return a number, got {values[0]!r}.")
+        return values.reshape(models.shape[:-1])
 
     def draw(self, iterations: int) -> Array:
         """Return the next uniform numbers of each replicate: (replicates, iterations, draws).
@@ -171,6 +174,11 @@ class WalkBatch(Batch):
             self.outside[:] = [walk.outside for walk in walks]
         if CONTRIBUTIONS in setting.privacy.node_arrays(setting.objective):
             self.contributions = np.zeros((len(streams), setting.objective.nodes), dtype=np.int64)
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Prepare to advance from the starts."""
 
     def _bound(
         self, setting: Setting, streams: Sequence[Streams], starts: Sequence[Position] | None
@@ -206,9 +214,9 @@ class WalkBatch(Batch):
         """The position of each replicate's token; another batch can continue from them."""
 
     @property
-    @abstractmethod
     def states(self) -> list[NodeArrays]:
-        """The update's arrays at the visited nodes of each replicate."""
+        """The update's arrays at the visited nodes of each replicate; none by default."""
+        return [{} for _ in self.streams]
 
 
 def _with_arrays(start: Position, setting: Setting) -> Position:

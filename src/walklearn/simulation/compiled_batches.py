@@ -11,31 +11,23 @@ import numpy as np
 from walklearn.arrays import Arrays
 from walklearn.graphs import Graph
 from walklearn.objectives.linear.domains import Box
+from walklearn.simulation import kernel_inputs
 from walklearn.simulation.averaging import (
     AsynchronousGossip,
     GossipSetting,
     GradientTracking,
-    Network,
+    weighted_means,
 )
 from walklearn.simulation.batches import (
     Array,
     Batch,
     Counts,
-    NodeArrays,
     Position,
     Snapshot,
     WalkBatch,
 )
-from walklearn.simulation.kernel_inputs import (
-    data_of,
-    has_one_row,
-    hops_of,
-    node_streams_of,
-    values_of,
-    weights_of,
-)
 from walklearn.streams import Streams, draw_start
-from walklearn.visit import Setting, Token
+from walklearn.visit import Token
 
 LARGEST_BATCH = 32  # tokens in one batch
 # Tokens of a batch that take turns, with as many numbers of their models as the first-level
@@ -50,29 +42,21 @@ GOSSIP_CACHE_BYTES = 2**18
 class CompiledWalks(WalkBatch):
     """Tokens moved by `kernels`."""
 
-    def __init__(
-        self,
-        setting: Setting,
-        graph: Graph,
-        streams: Sequence[Streams],
-        starts: Sequence[Position] | None = None,
-        states: Sequence[NodeArrays] | None = None,
-        mean: str = "exact",
-    ) -> None:
+    def _begin(self) -> None:
         from walklearn.simulation.kernels.drivers import Tokens
 
-        super().__init__(setting, graph, streams, starts, states, mean)
-        problem, tokens = setting.objective, [start.token for start in self.starts]
-        self._data = data_of(problem)
+        setting, graph, problem = self.setting, self.graph, self.objective
+        tokens = [start.token for start in self.starts]
+        self._data = kernel_inputs.data_of(problem)
         # One line of scores and weights if all replicates share them.
         shared = all(each is self.settings[0] for each in self.settings)
         lines = self.settings[:1] if shared else self.settings
         self._walks = [each.walk for each in lines]
-        counted = len(streams) if setting.walk.node_arrays(1) else 0
+        counted = len(self.streams) if setting.walk.node_arrays(1) else 0
         counts = np.ones((counted, problem.nodes), dtype=np.int64)
-        self._hops = hops_of(self._walks, graph, problem, counts)
-        self._node_streams = node_streams_of(streams)
-        self._one_row = not setting.privacy.adds_noise and has_one_row(problem)
+        self._hops = kernel_inputs.hops_of(self._walks, graph, problem, counts)
+        self._node_streams = kernel_inputs.node_streams_of(self.streams)
+        self._one_row = not setting.privacy.adds_noise and kernel_inputs.has_one_row(problem)
         self._tokens = Tokens(
             nodes=np.array([start.node for start in self.starts], dtype=np.int64),
             previous=np.array([_sender(start) for start in self.starts], dtype=np.int64),
@@ -113,7 +97,7 @@ class CompiledWalks(WalkBatch):
             shares=np.zeros(count),
             squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
             inverses=self._inverse_sums if self.mean == "estimated" else np.empty(0),
-            weights=weights_of(self._walks, self.graph, problem, self.mean),
+            weights=kernel_inputs.weights_of(self._walks, self.graph, problem, self.mean),
             stride=self._hops.chain.stride,
             step_sizes=np.empty(0),
             done=0,
@@ -147,11 +131,6 @@ class CompiledWalks(WalkBatch):
     def _has_average(self) -> bool:
         """True if the token carries the sums of which w̄ is made."""
         return any(spec.name == "weighted_sum" for spec in self.setting.token_specs[1])
-
-    @property
-    def states(self) -> list[NodeArrays]:
-        """Nothing: the update keeps nothing at nodes."""
-        return [{} for _ in self.streams]
 
     def _update_arrays(self, replicate: int, model: Array) -> Arrays:
         """The update's arrays on a token, as the reference has them."""
@@ -306,7 +285,7 @@ class CompiledWalks(WalkBatch):
 
     def values(self, models: Array) -> Array:
         """f(w), computed by `kernels.values`."""
-        return values_of(self._data, models)
+        return kernel_inputs.values_of(self._data, models)
 
 
 class CompiledGossip(Batch):
@@ -318,7 +297,7 @@ class CompiledGossip(Batch):
         super().__init__(setting.objective, graph, streams, setting.draws)
         self.setting = setting
         problem, nodes = setting.objective, setting.objective.nodes
-        self._data = data_of(problem)
+        self._data = kernel_inputs.data_of(problem)
         tracked = nodes * problem.size if isinstance(setting.gossip, GradientTracking) else 0
         self._networks = [
             Nodes(
@@ -338,13 +317,16 @@ class CompiledGossip(Batch):
     @property
     def models(self) -> Array:
         """w of every node."""
-        shape = (len(self._networks), self.objective.nodes, -1)
-        return np.stack([network.models for network in self._networks]).reshape(shape)
+        return self._stacked("models")
 
     @property
     def averages(self) -> Array:
         """w̄ of every node."""
-        return np.stack([_network(network).averages for network in self._networks])
+        return weighted_means(*map(self._stacked, ("models", "sums", "step_size_sums")))
+
+    def _stacked(self, name: str) -> Array:
+        shape = (len(self._networks), self.objective.nodes, -1)
+        return np.stack([getattr(network, name) for network in self._networks]).reshape(shape)
 
     def _advance(self, iterations: int) -> None:
         """Advance one network after the other."""
@@ -362,7 +344,9 @@ class CompiledGossip(Batch):
         if isinstance(setting.gossip, AsynchronousGossip):
             common = (graph.indptr, graph.indices, setting.scale, self._data, network, *step)
             meetings = np.ascontiguousarray(uniforms[:, 0])
-            if has_one_row(self.objective) and not isinstance(self.objective.domain, Box):
+            if kernel_inputs.has_one_row(self.objective) and not isinstance(
+                self.objective.domain, Box
+            ):
                 far = self.objective.row_bytes > GOSSIP_CACHE_BYTES
                 gossip.meet_one_row(*common, meetings, far)
             else:
@@ -383,18 +367,10 @@ class CompiledGossip(Batch):
 
     def values(self, models: Array) -> Array:
         """f(w), computed by `kernels.values`."""
-        return values_of(self._data, models)
+        return kernel_inputs.values_of(self._data, models)
 
 
 def _sender(start: Position) -> int:
     """Return the node before the last move, −1 if there is none: hops expect another node."""
     sender = int(start.token.walk.get("sender", 0)) - 1
     return -1 if sender == start.node else sender
-
-
-def _network(network: Any) -> Network:
-    shape = (len(network.counts), -1)
-    return Network(
-        network.models.reshape(shape), network.sums.reshape(shape),
-        network.step_size_sums, network.counts, 0,
-    )  # fmt: skip

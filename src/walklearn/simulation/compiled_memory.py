@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from walklearn.arrays import Arrays
-from walklearn.objectives import Problem
 from walklearn.objectives.linear.domains import Everywhere
 from walklearn.simulation.batches import Array, NodeArrays
 from walklearn.simulation.compiled_batches import CompiledWalks
+from walklearn.simulation.kernel_inputs import has_one_row
 from walklearn.updates.saga import ALL_NODES, SCALARS
 
 
@@ -20,11 +20,6 @@ class CompiledMemory(CompiledWalks):
     Nothing is averaged, and each node keeps its slopes and the number of its last visit.
     """
 
-    @property
-    def averages(self) -> Array:
-        """w of each token, which carries no average."""
-        return self.models
-
     def _first_state(self, models: Array) -> Any:
         """The arrays of SAGA."""
         from walklearn.simulation.kernels.visits.saga import Saga
@@ -33,7 +28,11 @@ class CompiledMemory(CompiledWalks):
         problem, update = self.objective, self.setting.update
         carried = [start.token.update for start in self.starts]
         tokens, nodes = len(models), problem.nodes
-        self._by_factors = _one_sparse_row(problem)
+        self._by_factors = (
+            has_one_row(problem, sparse=True)
+            and problem.dtype == np.float64
+            and isinstance(problem.domain, Everywhere)
+        )
         self._keeps_pairs = self._one_row or self._by_factors
         if self._keeps_pairs:  # slope and last visit share a cache line
             kept = np.zeros((tokens, nodes, 2))
@@ -47,7 +46,7 @@ class CompiledMemory(CompiledWalks):
                 rows = slice(problem.offsets[node], problem.offsets[node + 1])
                 self._slopes[r, rows] = arrays["slopes"].reshape(-1, problem.outputs)
                 self._visited[r, node] = arrays["updated"]
-        scalars = [np.array([token[name] for token in carried], float) for name in SCALARS]
+        scalars = {name: np.array([token[name] for token in carried], float) for name in SCALARS}
         sums = np.concatenate([token["gradient_sum"] for token in carried])
         self._collects = np.array([token["collects"] for token in carried])
         scores = int(np.diff(problem.offsets).max(initial=0)) * problem.outputs
@@ -60,10 +59,7 @@ class CompiledMemory(CompiledWalks):
             pairs=np.stack([models.reshape(-1), sums], axis=1).reshape(-1)
             if self._by_factors
             else np.empty(0),
-            nodes=scalars[0],
-            ages=scalars[1],
-            squared_ages=scalars[2],
-            curvatures=scalars[3],
+            **scalars,
             wait=np.where(self._collects, ALL_NODES * nodes, 0.0),
             slopes=kept.reshape(-1),
             visited=np.empty(0) if self._keeps_pairs else self._visited.reshape(-1),
@@ -88,12 +84,10 @@ class CompiledMemory(CompiledWalks):
     def _update_arrays(self, replicate: int, model: Array) -> Arrays:
         """The update's arrays on a token, as the reference has them."""
         state, sums = self._state, self._state.pairs[1::2] if self._by_factors else self._state.sums
-        numbers = (state.nodes, state.ages, state.squared_ages, state.curvatures)
-        scalars = (np.asarray(each[replicate]) for each in numbers)
         return {
             "model": model,
             "gradient_sum": sums.reshape(-1, self.objective.size)[replicate].copy(),
-            **dict(zip(SCALARS, scalars, strict=True)),
+            **{name: np.asarray(getattr(state, name)[replicate]) for name in SCALARS},
             "collects": np.asarray(self._collects[replicate]),
         }
 
@@ -127,17 +121,6 @@ class CompiledMemory(CompiledWalks):
             saga_sparse.far_sparse(*along)
         else:
             saga_rows.far_rows(*along)
-
-
-def _one_sparse_row(problem: Problem) -> bool:
-    """Whether each node has one sparse row and one score, in double precision, without a domain."""
-    return (
-        problem.is_sparse
-        and problem.outputs == 1
-        and problem.dtype == np.float64
-        and isinstance(problem.domain, Everywhere)
-        and bool((np.diff(problem.offsets) == 1).all())
-    )
 
 
 # By `Update.compiled`.

@@ -122,13 +122,10 @@ def data_of(problem: Problem) -> Any:
     )
 
 
-def has_one_row(problem: Problem) -> bool:
-    """Whether each node has one dense row and one score."""
-    return (
-        not problem.is_sparse
-        and problem.outputs == 1
-        and bool((np.diff(problem.offsets) == 1).all())
-    )
+def has_one_row(problem: Problem, sparse: bool = False) -> bool:
+    """Whether each node has one row, dense or sparse, and one score."""
+    is_such = problem.is_sparse == sparse and problem.outputs == 1
+    return is_such and bool((np.diff(problem.offsets) == 1).all())
 
 
 def node_streams_of(streams: Sequence[Streams]) -> Array:

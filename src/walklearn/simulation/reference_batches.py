@@ -12,27 +12,20 @@ from walklearn.simulation import averaging
 from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import Array, Batch, NodeArrays, Position, WalkBatch
 from walklearn.streams import Streams
-from walklearn.visit import NodeState, Setting, Walker
+from walklearn.visit import Walker
 
 
 class ReferenceWalks(WalkBatch):
     """Tokens moved by `visit`."""
 
-    def __init__(
-        self,
-        setting: Setting,
-        graph: Graph,
-        streams: Sequence[Streams],
-        starts: Sequence[Position] | None = None,
-        states: Sequence[NodeArrays] | None = None,
-        mean: str = "exact",
-    ) -> None:
-        super().__init__(setting, graph, streams, starts, states, mean)
-        parts = zip(self.settings, self.starts, self.begun_with, strict=True)
-        self._walkers = [
-            Walker(each, graph, start.node, start.token, _node_states(each, begun))
-            for each, start, begun in parts
-        ]
+    def _begin(self) -> None:
+        self._walkers = []
+        for setting, start, begun in zip(self.settings, self.starts, self.begun_with, strict=True):
+            states = {
+                node: setting.init_node(node)._replace(update=arrays)
+                for node, arrays in begun.items()
+            }
+            self._walkers.append(Walker(setting, self.graph, start.node, start.token, states))
 
     @property
     def positions(self) -> list[Position]:
@@ -89,15 +82,6 @@ class ReferenceWalks(WalkBatch):
         if counts is not None:
             counts[replicate, node] = walker.states[node].privacy["contributions"]
 
-    def values(self, models: Array) -> Array:
-        """Return f(w), computed by `Objective.value`."""
-        return _reference_values(self.objective, models)
-
-
-def _node_states(setting: Setting, arrays: NodeArrays) -> dict[int, NodeState]:
-    """Return node states with the update's arrays of an earlier batch."""
-    return {node: setting.init_node(node)._replace(update=each) for node, each in arrays.items()}
-
 
 class ReleasedWalks(ReferenceWalks):
     """Tokens that may be published: their noise is exact, from the system's entropy."""
@@ -132,15 +116,3 @@ class ReferenceGossip(Batch):
             self.messages[replicate] = self._networks[replicate].messages
         self.visits = np.sum([network.counts for network in self._networks], axis=0)
         self.iterations += iterations
-
-    def values(self, models: Array) -> Array:
-        """Return f(w), computed by `Objective.value`."""
-        return _reference_values(self.objective, models)
-
-
-def _reference_values(objective: Any, models: Array) -> Array:
-    flat = models.reshape(-1, models.shape[-1])
-    values = np.array([objective.value(model) for model in flat])
-    if values.shape != flat.shape[:1]:
-        raise TypeError(f"value of {objective!r} must return a number, got {values[0]!r}.")
-    return values.reshape(models.shape[:-1])

@@ -18,19 +18,18 @@ from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import Optimum
 from walklearn.objectives.objective import Objective
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.privacy.protection import CONTRIBUTIONS, Protection
+from walklearn.privacy.protection import CONTRIBUTIONS
 from walklearn.simulation.arguments import updates_per_iteration
 from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import Batch, Snapshot, WalkBatch
 from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
-from walklearn.streams import Owner, Streams, generators
-from walklearn.updates.sgd import Sgd
-from walklearn.updates.update import Update
+from walklearn.streams import Owner, generators
+from walklearn.updates.update import largest_node_bytes
 from walklearn.visit import Setting
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, published
-from walklearn.walks.markov import stationary_or_nan
+from walklearn.walks.markov import known_stationary, stationary_or_nan
 from walklearn.walks.walk import draw_walk
 
 if TYPE_CHECKING:
@@ -72,11 +71,13 @@ class Recording:
         self.visits = np.zeros(problem.nodes, dtype=np.int64)
         self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
         per_node = (len(self.seeds), problem.nodes)
-        walk, privacy = _walk_and_privacy(self.setting)
+        walk = self.setting.walk if isinstance(self.setting, Setting) else None
+        gossip = self.setting.gossip if isinstance(self.setting, GossipSetting) else None
+        self.method: Any = walk or gossip
         self.outside = np.zeros(len(self.seeds), dtype=np.int64)
         releases = walk is not None and mechanism_of(walk) is not None
         self.released = np.zeros(per_node) if releases else None
-        counted = CONTRIBUTIONS in privacy.node_arrays(problem)
+        counted = CONTRIBUTIONS in self.setting.privacy.node_arrays(problem)
         self.contributions = np.zeros(per_node, dtype=np.int64) if counted else None
         self.numbers_sent = 0
         # Each replicate has its own stationary distribution if it draws its own announcements.
@@ -115,14 +116,10 @@ class Recording:
         shape = (len(self.seeds), len(self.iterations_at))
         return self.metrics.setdefault(name, np.full(shape, np.nan))
 
-    def streams_of(self, seed: np.random.SeedSequence) -> Streams:
-        """A replicate's random numbers, with a stream for each node if it has its own."""
-        nodes = self.setting.objective.nodes if self.owner == "node" else None
-        return generators(seed, nodes)
-
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
         """Run replicates `first` to `last` from start to end, or until they are stopped."""
-        streams = [self.streams_of(seed) for seed in self.seeds[first:last]]
+        nodes = self.setting.objective.nodes if self.owner == "node" else None
+        streams = [generators(seed, nodes) for seed in self.seeds[first:last]]
         options = {"mean": self.mean} if isinstance(self.setting, Setting) else {}
         batch: Batch = batch_class(self.begun, self.graph, streams, **options)
         if isinstance(batch, WalkBatch):
@@ -222,36 +219,27 @@ def solution_of(objective: Any) -> Optimum | None:
     return Optimum(model, float(value), unique=True)
 
 
-def _walk_and_privacy(setting: Setting | GossipSetting) -> tuple[Walk | None, Protection]:
-    """Return the walk and the protection; gossip has neither."""
-    if isinstance(setting, Setting):
-        return setting.walk, setting.privacy
-    return None, Protection()
-
-
 def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> Trace:
     """Return the trace of the replicates and records that are kept."""
     lines, records = kept
     setting, objective, graph = recording.setting, recording.setting.objective, recording.graph
-    walk, privacy = _walk_and_privacy(setting)
-    update = _update_of(setting)
-    method: Any = setting.walk if isinstance(setting, Setting) else setting.gossip
+    method, privacy = recording.method, setting.privacy
     complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
     _warn(recording, lines, records, complete)
     per_iteration = updates_per_iteration(method, graph)
-    is_walk = isinstance(setting, Setting)
-    numbers = recording.numbers_sent if is_walk else method.announced_numbers
+    walk = method if isinstance(method, Walk) else None
+    numbers = method.announced_numbers if walk is None else recording.numbers_sent
     announcements = 2 * graph.edge_count if numbers else 0
     specs = objective.parameters
     shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
     # Nothing is claimed for a protection whose clipping or noise a subclass has changed.
     noise = privacy if isinstance(privacy, ModelNoise) and privacy.is_compiled else None
     return Trace(
-        label=", ".join(filter(None, (repr(method), update.label))),
-        spec=_spec(recording, method, root),
+        label=", ".join(filter(None, (repr(method), setting.update.label))),
+        spec=_spec(recording, root),
         updates=recording.iterations_at[:records] * per_iteration,
         messages=recording.messages[lines, :records],
-        message_bytes=_message_bytes(recording.begun),
+        message_bytes=recording.begun.message_bytes,
         questions=recording.questions[lines, :records] if recording.questions.any() else None,
         metrics={name: each[lines, :records] for name, each in recording.metrics.items()},
         models=recording.models_at(recording.models, lines, records).reshape(shape),
@@ -277,37 +265,25 @@ def _law(recording: Recording, lines: Array) -> Array | None:
         return None
     if recording.laws is not None:
         return np.asarray(recording.laws[lines].mean(axis=0))
-    law = stationary_or_nan(recording.begun.walk, recording.graph, setting.objective)
-    return None if np.isnan(law).all() else law
+    return known_stationary(recording.begun.walk, recording.graph, setting.objective)
 
 
-def _update_of(setting: Setting | GossipSetting) -> Update:
-    """Return the update of a visit; gossip makes SGD steps."""
-    return setting.update if isinstance(setting, Setting) else Sgd(setting.step_size)
-
-
-def _message_bytes(setting: Setting | GossipSetting) -> int:
-    """Return the bytes of a message: a token, or the vectors that gossip sends."""
-    if isinstance(setting, Setting):
-        return setting.message_bytes
-    objective = setting.objective
-    return int(objective.size * objective.dtype.itemsize * setting.gossip.vectors)
-
-
-def _spec(recording: Recording, method: Any, root: np.random.SeedSequence) -> dict[str, Any]:
-    setting, graph = recording.setting, recording.graph
-    objective, entropy, update = setting.objective, root.entropy, _update_of(setting)
+def _spec(recording: Recording, root: np.random.SeedSequence) -> dict[str, Any]:
+    setting, graph, method = recording.setting, recording.graph, recording.method
+    objective, entropy, update = setting.objective, root.entropy, setting.update
     step_size = getattr(update, "step_size", None)
+    importance = getattr(getattr(method, "innermost", None), "importance", None)
+    sizes = {"objective": repr(objective), "nodes": objective.nodes, "size": objective.size}
     return {
         "walklearn": __version__,
-        "problem": _description(objective),
+        "problem": objective.describe() if isinstance(objective, Problem) else sizes,
         "graph": repr(graph),
         "graph_sha256": _digest(graph.indptr, graph.indices),
         "method": repr(method),
-        "importance_sha256": _importance_digest(method),
+        "importance_sha256": None if importance is None else _digest(importance),
         "update": repr(update),
         "step_size": None if step_size is None else repr(step_size),
-        "node_bytes": _largest_node_bytes(recording.begun),
+        "node_bytes": largest_node_bytes(update, objective),
         "batch": objective.draws or None,
         "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, graph),
         "replicates": len(recording.seeds),
@@ -319,34 +295,11 @@ def _spec(recording: Recording, method: Any, root: np.random.SeedSequence) -> di
     }
 
 
-def _description(objective: Any) -> Any:
-    """Return what is known of an objective in plain JSON values."""
-    if isinstance(objective, Problem):
-        return objective.describe()
-    return {"objective": repr(objective), "nodes": objective.nodes, "size": objective.size}
-
-
-def _largest_node_bytes(setting: Setting | GossipSetting) -> int:
-    """Return the bytes that the update keeps at the node with the most rows."""
-    if isinstance(setting, GossipSetting):
-        return 0
-    objective = setting.objective
-    largest = int(np.diff(objective.offsets).argmax()) if isinstance(objective, Problem) else 0
-    specs = setting.node_specs(largest)[1]
-    return sum(spec.nbytes for spec in specs)
-
-
 def _digest(*arrays: Array) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _importance_digest(method: Any) -> str | None:
-    walk = method.innermost if isinstance(method, Walk) else None
-    importance = getattr(walk, "importance", None)
-    return None if importance is None else _digest(importance)
 
 
 def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> None:

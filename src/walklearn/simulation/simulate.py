@@ -20,19 +20,7 @@ from walklearn.graphs import Graph
 from walklearn.objectives import Objective, Problem
 from walklearn.privacy.protection import Protection
 from walklearn.progress import progress_bar, stop_on_interrupt
-from walklearn.simulation.arguments import (
-    Seed,
-    check_network_options,
-    check_run,
-    chosen_engine,
-    gaps_of,
-    gossip_step,
-    iterations_at,
-    protection_of,
-    root_of,
-    update_of,
-    walk_of,
-)
+from walklearn.simulation import arguments
 from walklearn.simulation.averaging import Gossip, GossipSetting
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
 from walklearn.simulation.compiled_memory import COMPILED
@@ -67,7 +55,7 @@ def simulate(
     step_size: StepSize | None = None,
     update: Update | str | None = None,
     replicates: int = 1,
-    seed: Seed = None,
+    seed: arguments.Seed = None,
     records: int | ArrayLike = 200,
     batch: int | None = None,
     privacy: Protection | None = None,
@@ -148,26 +136,26 @@ def simulate(
     >>> bool(run.gap[0, -1] < 1e-9)
     True
     """
-    method = walk_of(method)
-    check_run(objective, graph, method, steps, replicates, batch, cores, engine)
-    protection = protection_of(privacy, method)
-    chosen = update_of(update, step_size, objective, method, protection)
-    check_network_options(method, chosen, mean_importance, streams)
+    method = arguments.walk_of(method)
+    arguments.check_run(objective, graph, method, steps, replicates, batch, cores, engine)
+    protection = arguments.protection_of(privacy, method)
+    chosen = arguments.update_of(update, step_size, objective, method, protection)
+    arguments.check_network_options(method, chosen, mean_importance, streams)
     if batch is not None:
         objective = objective.with_batch(batch)
-    records_at = iterations_at(method, graph, steps, records)
+    records_at = arguments.iterations_at(method, graph, steps, records)
     setting: Setting | GossipSetting
     if isinstance(method, Walk):
         setting = Setting(objective, method, chosen, privacy=protection, updates=steps)
     else:
-        setting = GossipSetting(objective, graph, method, gossip_step(chosen))
-    runs_on = chosen_engine(objective, method, chosen, protection, engine)
+        setting = GossipSetting(objective, graph, method, arguments.gossip_step(chosen))
+    runs_on = arguments.chosen_engine(objective, method, chosen, protection, engine)
     if runs_on == "compiled":
         announce_compilation(objective, progress)
-    root = root_of(seed)
+    root = arguments.root_of(seed)
     seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
     recording = Recording(
-        setting, graph, records_at, seeds, gaps_of(gaps), streams, mean_importance
+        setting, graph, records_at, seeds, arguments.gaps_of(gaps), streams, mean_importance
     )
     bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
     with bar, stop_on_interrupt(recording.stop):

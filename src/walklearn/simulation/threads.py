@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,14 +24,14 @@ def on_threads(
     This thread takes its share: with a new one for each core, two would often begin on the same
     core, since this thread has not left its own yet.
     """
-    waiting = deque(calls)
+    waiting = iter(calls)  # shared: each call goes to the thread that asks first
 
     def work() -> None:
         try:
-            while (call := _first_of(waiting)) is not None:
+            for call in waiting:
                 call()
         except BaseException:
-            waiting.clear()
+            list(waiting)  # leaves no call to the others
             stop()
             raise
 
@@ -41,13 +40,6 @@ def on_threads(
         work()
         for each in others:
             each.result()
-
-
-def _first_of(waiting: deque[Callable[[], object]]) -> Callable[[], object] | None:
-    """The call that is next, which then waits no more; None where another thread was faster."""
-    with suppress(IndexError):
-        return waiting.popleft()
-    return None
 
 
 def usable_cores() -> int:

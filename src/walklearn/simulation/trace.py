@@ -43,19 +43,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from walklearn.extras import extra
 from walklearn.plots import convergence
-from walklearn.simulation.trace_files import (
-    COST_COLUMNS,
-    ERRORS,
-    OPTIONAL,
-    PER_NODE,
-    WHOLE,
-    bytes_sent,
-    damaged,
-    read_trace_file,
-    table_columns,
-    write_trace_file,
-)
-from walklearn.simulation.trace_files import TraceFileError as TraceFileError
+from walklearn.simulation import trace_files
 from walklearn.wording import plural
 
 if TYPE_CHECKING:
@@ -202,8 +190,8 @@ class Trace:
     def __post_init__(self) -> None:
         if not isinstance(self.label, str):
             raise ValueError(f"label must be text, not {self.label!r}")
-        for name in ("messages", *WHOLE):
-            if name not in OPTIONAL or getattr(self, name) is not None:
+        for name in ("messages", *trace_files.WHOLE):
+            if name not in trace_files.OPTIONAL or getattr(self, name) is not None:
                 kind = np.int64 if name in _COUNTS else np.float64
                 object.__setattr__(self, name, _checked_array(name, getattr(self, name), kind))
         object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
@@ -224,7 +212,7 @@ class Trace:
                 _check_shape(name, array.shape, (len(self.messages), self.records))
         _check_shape("models", self.models.shape[:1], (self.replicates,))
         _check_shape("averages", self.averages.shape, self.models.shape)
-        for name in PER_NODE:
+        for name in trace_files.PER_NODE:
             if (array := getattr(self, name)) is not None and array.ndim != 1:
                 raise ValueError(f"{name} must be one number per node, not shape {array.shape}")
 
@@ -250,7 +238,7 @@ class Trace:
     @property
     def bytes(self) -> IntArray:
         """Bytes sent so far, ``(replicates, records)``: a model a message, but for questions."""
-        sent: IntArray = bytes_sent(vars(self))
+        sent: IntArray = trace_files.bytes_sent(vars(self))
         return sent
 
     def __getattr__(self, name: str) -> FloatArray:
@@ -354,7 +342,7 @@ class Trace:
         """Give the table with one row per replicate and record, as a pandas data frame."""
         with extra("tables", "this needs"):
             import pandas
-        return pandas.DataFrame(table_columns(vars(self)))
+        return pandas.DataFrame(trace_files.table_columns(vars(self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``path``, which ends in ``.npz`` (NumPy) or ``.parquet`` (tables).
@@ -368,7 +356,7 @@ class Trace:
         path
             Where the file is to be.
         """
-        write_trace_file(path, vars(self))
+        trace_files.write_trace_file(path, vars(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
@@ -384,11 +372,11 @@ class Trace:
         Trace
             The trace that was saved there.
         """
-        values = read_trace_file(path)
+        values = trace_files.read_trace_file(path)
         try:
             return cls(**values)
         except (TypeError, ValueError) as error:
-            raise damaged(path, error) from error
+            raise trace_files.damaged(path, error) from error
 
 
 def _checked_array(name: str, values: Any, kind: DTypeLike) -> NDArray[Any]:
@@ -422,13 +410,13 @@ def check_metric_names(names: Iterable[str]) -> None:
 
 @cache
 def _reserved() -> set[str]:
-    return {*dir(Trace), *(each.name for each in fields(Trace)), *COST_COLUMNS}
+    return {*dir(Trace), *(each.name for each in fields(Trace)), *trace_files.COST_COLUMNS}
 
 
 def _known(metrics: Mapping[str, FloatArray]) -> str:
     """The second part of an error message: the metrics that exist, and why others do not."""
     names = f"Its metrics are {', '.join(metrics)}." if metrics else "It has no metrics."
-    if any(name in metrics for name in ERRORS):
+    if any(name in metrics for name in trace_files.ERRORS):
         return names
     return f"{names} distance and gap exist where the objective has an optimum()."
 

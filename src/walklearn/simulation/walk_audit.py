@@ -209,19 +209,20 @@ def audit_walk(
         )
     cap = noise.max_contributions
     visits = cap * revisits
-    observations = [
+    observed = [
         _observe(_problem(noise.clip * sign), noise, visits, walks, observe)
         for sign, observe in zip((1.0, -1.0), _observers(engine, seed), strict=True)
     ]
-    one, other = (seen.moves[:, :, 0] for seen in observations)
+    moves, noises = zip(*observed, strict=True)
+    one, other = (each[:, :, 0] for each in moves)
     risk = (1.0 - confidence) / 2
     bounds = [
         epsilon_shown(one[:, :counted].sum(axis=1), other[:, :counted].sum(axis=1), delta, risk)
         for counted in (cap, visits)
     ]
-    drawn = np.concatenate([seen.noise for seen in observations])
+    drawn = np.concatenate(noises)
     faults = _noise_faults(drawn, noise)
-    if any(seen.moves[:, cap:].any() for seen in observations):
+    if any(each[:, cap:].any() for each in moves):
         faults += (_PAST_CAP,)
     return WalkAudit(
         noise=repr(noise),
@@ -261,22 +262,14 @@ def _problem(canary: float) -> Problem:
     return Problem(X, y, aggregate="mean", node_of_row=[0] * _ROWS + [1])
 
 
-@dataclass(frozen=True)
-class _Observation:
-    """Moves and noise that the neighbour computes from all walks on one data set.
-
-    moves: clipped sum + noise of each visit, (walks, visits, size).
-    noise: the noise of the contributions of some walks in whole steps of the grid, (walks,
-        contributions, size).
-    """
-
-    moves: Array
-    noise: Array
-
-
 def _observe(
     problem: Problem, noise: ModelNoise, visits: int, walks: int, observe: ObserveVisits
-) -> _Observation:
+) -> tuple[Array, Array]:
+    """Return what the neighbour computes from all walks on one data set.
+
+    The first are clipped sum + noise of each visit, (walks, visits, size); the second the noise of
+    the contributions of some walks in whole steps of the grid, (walks, contributions, size).
+    """
     reach = problem.row_factor(0) * noise.clip * (noise.noise_multiplier + _ROWS) * visits
     step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)
     before, after = observe(problem, noise, step, visits, walks)
@@ -286,7 +279,7 @@ def _observe(
     models = before[:tested, :cap].reshape(-1, problem.size)
     sums = np.array([noise.clipped_on_grid(problem, 0, model) for model in models])
     drawn = moves[:tested, :cap].reshape(-1, problem.size) / noise.clip_step - sums
-    return _Observation(moves, np.rint(drawn).reshape(tested, cap, problem.size))
+    return moves, np.rint(drawn).reshape(tested, cap, problem.size)
 
 
 def _noise_faults(drawn: Array, noise: ModelNoise) -> tuple[str, ...]:

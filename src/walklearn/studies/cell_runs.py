@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.privacy import InfeasiblePrivacyError
-from walklearn.simulation import simulate
 from walklearn.simulation.averaging import Gossip
+from walklearn.simulation.simulate import simulate
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS, table_columns
 from walklearn.studies.cell import Cell, CellError

@@ -5,20 +5,6 @@
 0.625
 """
 
-from walklearn.theory.diagnosis import (
-    Constant,
-    Diagnosis,
-    diagnose,
-    mixing_time,
-    residual,
-    spectral_gap,
-)
+import lazy_loader
 
-__all__ = [
-    "Constant",
-    "Diagnosis",
-    "diagnose",
-    "mixing_time",
-    "residual",
-    "spectral_gap",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -35,16 +35,14 @@ from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import NoMinimiserError
 from walklearn.theory.cautions import cautions
-from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS, Method, Range, Spectrum, spectrum_of
+from walklearn.theory.spectrum import Method, Spectrum, matrix_of, spectrum_of
 from walklearn.theory.walk_facts import Constant, Facts, residual
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Update
+from walklearn.updates.update import Update, largest_node_bytes
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, shown_by
 from walklearn.walks.walk import draw_walk
 from walklearn.wording import as_given
-
-__all__ = ["Constant", "Diagnosis", "diagnose", "mixing_time", "residual", "spectral_gap"]
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,8 @@ class Diagnosis:
         Whether the walk is reversible; the theorems need that.
     method
         How the eigenvalues were got: "closed form", "eigenvalues", "bound" (then spectral_gap
-        is the lower end of gap_bounds, and all that follows from it is pessimistic) or
-        "unknown" (then they are NaN). For a walk that is not reversible lambda_2 is the second
+        is an upper bound, and the mixing time and the constant are NaN) or "unknown" (then they
+        are NaN). For a walk that is not reversible lambda_2 is the second
         largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base
         walk.
     lambda_2
@@ -73,8 +71,6 @@ class Diagnosis:
         The smallest eigenvalue.
     spectral_gap
         ``1 − max(|λ_2|, |λ_N|)``.
-    gap_bounds
-        Between which numbers the gap lies for certain.
     mixing_time
         ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
     acceptance_rate
@@ -117,7 +113,6 @@ class Diagnosis:
     lambda_2: float
     lambda_N: float
     spectral_gap: float
-    gap_bounds: Range
     mixing_time: float
     acceptance_rate: float
     residual: float
@@ -194,9 +189,7 @@ def diagnose(
     over_draws = _printed_constant(problem, walk)
     label = repr(walk)
     walk = draw_walk(walk, graph, problem, np.random.default_rng(seed))
-    P = None
-    if _has_matrix(graph, walk):
-        P = walk.matrix_walk.transition_matrix(graph, problem)
+    P = matrix_of(graph, walk, problem)
     spectrum = spectrum_of(graph, walk, problem, P)
     stays = None if P is None else P.diagonal()
     at_optimum, reason = _residual_at_optimum(problem)
@@ -209,10 +202,9 @@ def diagnose(
         edge_count=graph.edge_count,
         reversible=walk.reversible,
         method=spectrum.method,
-        lambda_2=1.0 - spectrum.near[0],
-        lambda_N=spectrum.far[0] - 1.0 if not walk.is_biased else math.nan,
-        spectral_gap=spectrum.gap[0],
-        gap_bounds=spectrum.gap,
+        lambda_2=1.0 - spectrum.near,
+        lambda_N=spectrum.far - 1.0 if not walk.is_biased else math.nan,
+        spectral_gap=spectrum.gap,
         mixing_time=_steps_to_mix(graph, walk, problem, spectrum, 0.25),
         acceptance_rate=facts.acceptance_rate(),
         residual=at_optimum,
@@ -223,14 +215,8 @@ def diagnose(
         warnings=tuple(cautions(facts)),
         update="" if update is None else repr(update),
         message_bytes=0 if update is None else update.message_bytes(problem),
-        node_bytes=0 if update is None else _node_bytes(update, problem),
+        node_bytes=0 if update is None else largest_node_bytes(update, problem),
     )
-
-
-def _node_bytes(update: Update, problem: Problem) -> int:
-    """Return the bytes that the node with the most rows keeps."""
-    largest = int(np.diff(problem.offsets).argmax())
-    return sum(spec.nbytes for spec in update.node_arrays(problem, largest))
 
 
 def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> float:
@@ -248,7 +234,7 @@ def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> fl
     Returns
     -------
     float
-        The gap; a lower bound where the eigenvalues are out of reach, NaN where they are
+        The gap; an upper bound where the eigenvalues are out of reach, NaN where they are
         unknown. `diagnose` says which.
 
     Examples
@@ -257,7 +243,7 @@ def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> fl
     >>> spectral_gap(graphs.complete(5), walks.Uniform())
     0.75
     """
-    return spectrum_of(graph, walk, problem).gap[0]
+    return spectrum_of(graph, walk, problem).gap
 
 
 def mixing_time(
@@ -281,7 +267,7 @@ def mixing_time(
     Returns
     -------
     float
-        An upper bound of the steps.
+        An upper bound of the steps; NaN where the gap is not known.
 
     Examples
     --------
@@ -303,17 +289,13 @@ def _printed_constant(problem: Problem, walk: Walk) -> float:
     return float(high / low * _residual_at_optimum(problem)[0] + high**2)
 
 
-def _has_matrix(graph: Graph, walk: Walk) -> bool:
-    too_large = walk.slow_stationary and graph.node_count > MOST_NODES_WITH_JUMPS
-    return not walk.is_independent and not too_large
-
-
 def _steps_to_mix(
     graph: Graph, walk: Walk, problem: Problem | None, spectrum: Spectrum, distance: float
 ) -> float:
-    gap = spectrum.gap[0]
-    if walk.is_biased:
-        return math.nan  # the gap of a walk that is not reversible bounds nothing by itself
+    gap = spectrum.gap
+    # The gap of a walk that is not reversible bounds nothing by itself.
+    if walk.is_biased or spectrum.method == "bound":
+        return math.nan
     if gap in (0.0, 1.0):
         return 1.0 if gap else math.inf  # with gap 1 the next draw is already from π
     smallest = float(walk.stationary(graph, problem).min())
@@ -386,7 +368,7 @@ def _origin(d: Diagnosis) -> str:
     if d.method == "unknown":
         return "(unknown)"
     if d.method == "bound":
-        return f"(bound: between {_number(d.gap_bounds[0])} and {_number(d.gap_bounds[1])})"
+        return "(at most: the eigenvalues did not converge)"
     last = "not reversible" if math.isnan(d.lambda_N) else f"λ_N = {d.lambda_N:.6g}"
     return f"({d.method}: λ_2 = {d.lambda_2:.6g}, {last})"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +10,11 @@ from numpy.typing import NDArray
 
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
+from walklearn.objectives.linear.rows import scores
 from walklearn.theory.spectrum import Spectrum
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
-from walklearn.walks import (
-    Walk,
-)
+from walklearn.walks import Walk
 from walklearn.walks.walk import Vector
 
 INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
@@ -126,11 +124,8 @@ class Facts:
         """The theorem's constant, where one applies."""
         if not self.unbiased:
             return None
-        v, L, importance = (
-            self.stationary,
-            self.problem.smoothness_constants,
-            self.problem.importance,
-        )
+        v, L = self.stationary, self.problem.smoothness_constants
+        importance = self.problem.importance
         if self.walk.innermost.release is not None:
             theorem = "Algorithm 3, for one draw of R"
         elif np.allclose(v, v[0], rtol=1e-9):
@@ -139,7 +134,8 @@ class Facts:
             theorem = "Theorem 2"
         else:
             theorem = "Theorem 2 with importance v"
-        decay = -math.log1p(-self.spectrum.gap[0] / 2.0)  # ln(1/λ_P)
+        gap = math.nan if self.spectrum.method == "bound" else self.spectrum.gap
+        decay = -math.log1p(-gap / 2.0)  # ln(1/λ_P)
         return Constant(
             theorem,
             noise=float(v.mean() / v.min()) * self.residual,
@@ -168,34 +164,20 @@ def residual(problem: Problem, model: NDArray[np.float64]) -> float:
     >>> residual(Problem([[1.0], [2.0]], [1.0, 1.0], penalty=1.0), np.zeros(1))   # 1² and 2²
     2.5
     """
-    w = np.asarray(model, dtype=np.float64).reshape(problem.model_shape)
-    total = 0.0
-    for nodes in _blocks(problem):
-        total += float(np.sum(_local_gradients(problem, nodes, w) ** 2))
-    return total / problem.nodes
-
-
-def _blocks(problem: Problem) -> Iterator[slice]:
-    """Ranges of nodes whose gradients and rows fit into memory together."""
-    most, first = max(1, NUMBERS_AT_ONCE // problem.size), 0
-    while first < problem.nodes:
-        by_rows = int(np.searchsorted(problem.offsets, problem.offsets[first] + most, "right")) - 1
-        last = max(first + 1, min(by_rows, first + most))
-        yield slice(first, last)
-        first = last
-
-
-def _local_gradients(problem: Problem, nodes: slice, w: Vector) -> Vector:
-    """∇f_i(w) of these nodes, flat, one per row."""
     from scipy.sparse import csr_array
 
-    starts = problem.offsets[nodes.start : nodes.stop + 1]
-    rows, count = slice(starts[0], starts[-1]), starts[-1] - starts[0]
-    X = problem.dense_rows(rows)
-    slopes = problem.loss.slope(X @ w.T, problem.y[rows]).reshape(count, -1)
-    slopes = slopes * problem.row_weights[rows, None]
-    of_rows = (slopes[:, :, None] * X[:, None, :]).reshape(count, problem.size)
-    owner = csr_array(
-        (np.ones(count), np.arange(count), starts - starts[0]), shape=(len(starts) - 1, count)
-    )
-    return np.asarray(owner @ of_rows + problem.penalty * w.reshape(-1))
+    w = np.asarray(model, dtype=np.float64).reshape(-1)
+    slopes = problem.loss.slope(scores(problem.X, w), problem.y).reshape(problem.row_count, -1)
+    slopes = slopes * problem.row_weights[:, None]
+    nodes_at_once, total = max(1, NUMBERS_AT_ONCE // problem.size), 0.0
+    for first in range(0, problem.nodes, nodes_at_once):
+        starts = problem.offsets[first : first + nodes_at_once + 1]
+        rows = slice(starts[0], starts[-1])
+        shape = (len(starts) - 1, starts[-1] - starts[0])
+        parts = []
+        for column in slopes[rows].T:
+            of_nodes = csr_array((column, np.arange(shape[1]), starts - starts[0]), shape)
+            part = of_nodes @ problem.X[rows]
+            parts.append(part.toarray() if problem.is_sparse else part)
+        total += float(np.sum((np.hstack(parts) + problem.penalty * w) ** 2))
+    return total / problem.nodes

@@ -33,10 +33,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.arrays import Array, Arrays, ArraySpec, Specs
 from walklearn.updates.line_search import Pace, halving_visits, raise_curvature
 from walklearn.updates.step_sizes import ConstantStep
-from walklearn.updates.update import UPDATES, Array, Update, VisitContext, VisitResult
+from walklearn.updates.update import UPDATES, Update, VisitContext, VisitResult
 
 ALL_NODES = 1.0 - 1e-9  # as a share of N: n adds up shares of nodes
 SCALARS = ("nodes", "ages", "squared_ages", "curvature")

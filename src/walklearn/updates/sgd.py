@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.arrays import Array, Arrays, ArraySpec, Specs
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
-from walklearn.updates.update import UPDATES, Array, Update, VisitContext, VisitResult
+from walklearn.updates.update import UPDATES, Update, VisitContext, VisitResult
 
 
 @UPDATES.register

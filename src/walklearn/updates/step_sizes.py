@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import overload
+from typing import ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,15 +76,11 @@ class ConstantStep:
     0.1
     """
 
+    exponent: ClassVar[float] = 0.0  # a constant is c / k^0
     constant: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constant", _positive(self.constant))
-
-    @property
-    def exponent(self) -> float:
-        """0: a constant is c / k^0."""
-        return 0.0
 
     @overload
     def __call__(self, k: int) -> float: ...

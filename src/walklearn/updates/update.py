@@ -18,14 +18,12 @@ from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from walklearn.arrays import Arrays, ArraySpec, Specs, zeros
+from walklearn.arrays import Array, Arrays, ArraySpec, Specs, zeros
+from walklearn.objectives import Problem
 from walklearn.parts import Part, is_current
 from walklearn.registry import Registry
 from walklearn.wording import as_given
-
-Array = NDArray[Any]
 
 
 class VisitContext(NamedTuple):
@@ -190,7 +188,6 @@ class Update(Part):
         tuple of ArraySpec
             The model by default.
         """
-        del tokens
         return (ArraySpec("model", (objective.size,), objective.parameters[0].dtype),)
 
     def node_arrays(self, objective: Any, node: int, tokens: int = 1) -> Specs:
@@ -210,7 +207,6 @@ class Update(Part):
         tuple of ArraySpec
             None by default.
         """
-        del objective, node, tokens
         return ()
 
     def init_token(self, objective: Any, tokens: int = 1) -> Arrays:
@@ -248,7 +244,6 @@ class Update(Part):
         dict
             The copy itself by default.
         """
-        del objective, generation
         return token
 
     def model(self, objective: Any, token: Arrays) -> Array:
@@ -266,7 +261,6 @@ class Update(Part):
         array
             Flat.
         """
-        del objective
         return token["model"]
 
     def average_model(self, objective: Any, token: Arrays) -> Array:
@@ -301,7 +295,6 @@ class Update(Part):
         array or None
             Flat.
         """
-        del objective, token
         return None
 
     def since(self, before: Arrays, token: Arrays) -> Arrays:
@@ -319,7 +312,6 @@ class Update(Part):
         dict
             `token` itself if it carries no average.
         """
-        del before
         return token
 
     def message_bytes(self, objective: Any, tokens: int = 1) -> int:
@@ -355,6 +347,25 @@ class Update(Part):
 
 
 UPDATES: Registry[type[Update]] = Registry("update")
+
+
+def largest_node_bytes(update: Update, objective: Any) -> int:
+    """Return the bytes that an update keeps at the node with the most rows.
+
+    Parameters
+    ----------
+    update
+        The update.
+    objective
+        The objective.
+
+    Returns
+    -------
+    int
+        The bytes at node 0 if the objective is no `Problem`.
+    """
+    largest = int(np.diff(objective.offsets).argmax()) if isinstance(objective, Problem) else 0
+    return sum(spec.nbytes for spec in update.node_arrays(objective, largest))
 
 
 def check_update(update: object) -> Update:

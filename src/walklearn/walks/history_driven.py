@@ -22,19 +22,17 @@ to ask the proposed neighbour for its count: a question and an answer, each coun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, propose
 from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @WALKS.register
@@ -102,23 +100,20 @@ class HistoryDriven(Derived):
         proposal = propose(draws[0], len(view.neighbours), base.laziness)
         if proposal is None:
             return Hop(view.node, 0, token, state)
-        j = int(view.neighbours[proposal.place])
+        place, decider = proposal
+        j = int(view.neighbours[place])
         own, theirs = int(state["visits"]) + 1, int(view.ask(j)["visits"]) + 1
-        own_score, their_score = view.own_announcement[0], view.announced[proposal.place][0]
+        own_score, their_score = view.own_announcement[0], view.announced[place][0]
         degree, their_degree = len(view.neighbours), len(view.neighbours_of(j))
         # (x_i / μ_i) / (x_j / μ_j), where μ = score · degree
         excess = (own * their_score * their_degree) / (theirs * own_score * degree)
-        if proposal.decider > float(excess) ** self.alpha * their_score / own_score:
+        if decider > float(excess) ** self.alpha * their_score / own_score:
             return Hop(view.node, 0, token, state, questions=2)
         return Hop(j, 1, token, state, questions=2)
 
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Refused: the next node depends on all visits so far, so there is no matrix."""
         raise TypeError(
             "a history-driven walk has no transition matrix: the next node depends on all visits "
             f"so far. Ask its walk instead: {self.walk!r}."
         )
-
-    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
-        """The rate of the walk it builds on, to which it tends as the visits follow the law."""
-        return self.walk.acceptance_rate(graph, objective)

@@ -7,19 +7,17 @@ array([0.5  , 0.167, 0.167, 0.167])
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from walklearn.arrays import Arrays
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.markov import NotKnownError
 from walklearn.walks.walk import WALKS, Hop, Vector, View
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @WALKS.register
@@ -75,7 +73,7 @@ class Independent(Derived):
         j = min(found, view.nodes - 1)
         return Hop(j, int(j != view.node), self.walk.count_visit(view, token), state)
 
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Refused: every row is the stationary law, and nothing is sparse."""
         raise NotKnownError(
             "independent draws have no sparse transition matrix: every row is the stationary law."

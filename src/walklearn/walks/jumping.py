@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from walklearn.arrays import Arrays
 from walklearn.graphs import Graph
 from walklearn.graphs.checks import whole
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.markov import stationary_of
 from walklearn.walks.metropolis import Metropolis, Simple, pick
 from walklearn.walks.walk import WALKS, Hop, Vector, View
 from walklearn.walks.weighted import Weighted
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @WALKS.register
@@ -111,7 +109,7 @@ class Jumping(Derived):
             neighbours = view.neighbours_of(node)
         return Hop(node, hops, self.walk.count_visit(view, token), state)
 
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """(1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
 
         Its rows reach `longest` hops far, so it is dense on a small world.

@@ -10,16 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from walklearn.arrays import Vector
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from walklearn.walks.walk import Walk
 
-Vector = NDArray[np.float64]
 
 MAX_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
 
@@ -57,7 +55,33 @@ def stationary_or_nan(walk: Walk, graph: Graph, objective: Any) -> Vector:
     return np.full(graph.node_count, np.nan) if shares is None else shares
 
 
-def stationary_of(matrix: csr_array, start: Vector) -> Vector:
+def stochastic_matrix(graph: Graph, shares: Vector) -> SparseMatrix:
+    """Return the matrix with these entries for the neighbours of each node.
+
+    Parameters
+    ----------
+    graph
+        Communication graph.
+    shares
+        An entry for each of `graph.indices`.
+
+    Returns
+    -------
+    csr_array
+        What rows lack to one is on the diagonal.
+    """
+    from scipy.sparse import csr_array, diags_array
+
+    links = csr_array(
+        (shares, graph.indices, graph.indptr), shape=(graph.node_count, graph.node_count)
+    )
+    # Rounding must not make a node that never stays look as if it did.
+    stays = np.maximum(1.0 - links.sum(axis=1), 0.0)
+    stays[stays < 1e-14] = 0.0
+    return csr_array(links + diags_array(stays))
+
+
+def stationary_of(matrix: SparseMatrix, start: Vector) -> Vector:
     """Return the stationary distribution of a chain: exact, for a large one by iteration.
 
     Parameters

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.objectives import Problem
 from walklearn.parts import is_current
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.markov import NotKnownError
+from walklearn.walks.markov import NotKnownError, stochastic_matrix
 from walklearn.walks.walk import (
     WALKS,
     Generators,
@@ -26,29 +27,18 @@ from walklearn.walks.walk import (
     view_of,
 )
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 NEEDS_SMOOTHNESS = {"smoothness": "Use walks.Uniform(), or give the importance of each node."}
 
 
-class Proposal(NamedTuple):
-    """Which of the neighbours is proposed, and the uniform number that decides on it."""
+def propose(u: float, degree: int, laziness: float = 0.0) -> tuple[int, float] | None:
+    """Propose a uniform neighbour; None if the token stays, being lazy or without neighbours.
 
-    place: int
-    decider: float
-
-
-def propose(u: float, degree: int, laziness: float = 0.0) -> Proposal | None:
-    """Propose a uniform neighbour; None where the token stays, being lazy or without neighbours."""
+    The second number is uniform: the proposal is accepted if that number times the node's own score
+    is at most the neighbour's score.
+    """
     if u < laziness or not degree:
         return None
-    return Proposal(*pick((u - laziness) / (1.0 - laziness), degree))
-
-
-def accepts(proposal: Proposal, own: float, theirs: float) -> bool:
-    """Accept with probability min(1, theirs / own), for the scores of the two nodes."""
-    return bool(proposal.decider * own <= theirs)
+    return pick((u - laziness) / (1.0 - laziness), degree)
 
 
 def pick(u: float, choices: int) -> tuple[int, float]:
@@ -188,10 +178,10 @@ class Metropolis(Walk):
         proposal = propose(draws[0], len(view.neighbours), self.laziness)
         if proposal is None:
             return Hop(view.node, 0, token, state)
-        own, theirs = view.own_announcement[0], view.announced[proposal.place][0]
-        if not accepts(proposal, own, theirs):
+        place, decider = proposal
+        if decider * view.own_announcement[0] > view.announced[place][0]:
             return Hop(view.node, 0, token, state)
-        return Hop(int(view.neighbours[proposal.place]), 1, token, state)
+        return Hop(int(view.neighbours[place]), 1, token, state)
 
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
         """Return s̄ / s_i, with the exact mean if it is bound and else the token's estimate.
@@ -238,7 +228,6 @@ class Metropolis(Walk):
         float
             Positive.
         """
-        del view
         return 1.0
 
     def _divisors(self, graph: Graph, objective: Any) -> Vector:
@@ -260,7 +249,7 @@ class Metropolis(Walk):
             return self
         return self.bound(scale=scale_of(self, graph, objective, mean))
 
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal.
 
         Parameters
@@ -272,24 +261,15 @@ class Metropolis(Walk):
 
         Returns
         -------
-        csr_array
+        SparseMatrix
             Sparse, shape (N, N).
         """
-        from scipy.sparse import csr_array, diags_array
-
         self._check_known("transition_matrix")
         degrees = graph.degrees
         rows = np.repeat(np.arange(graph.node_count), degrees)
         score = table_of(self, graph, objective)[:, 0]
         accept = np.minimum(1.0, score[graph.indices] / score[rows])
-        moves = csr_array(
-            ((1.0 - self.laziness) * accept / degrees[rows], graph.indices, graph.indptr),
-            shape=(graph.node_count, graph.node_count),
-        )
-        # Rounding must not make a node that never stays look as if it did.
-        stays = np.maximum(1.0 - moves.sum(axis=1), 0.0)
-        stays[stays < 1e-14] = 0.0
-        return csr_array(moves + diags_array(stays))
+        return stochastic_matrix(graph, (1.0 - self.laziness) * accept / degrees[rows])
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """Return v_i / Σ v."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.markov import NotKnownError
 from walklearn.walks.metropolis import pick
 from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @WALKS.register
@@ -74,7 +72,8 @@ class NonBacktracking(Derived):
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Make a Metropolis hop; one that goes straight back may be redirected."""
         previous, neighbours = int(token["sender"]) - 1, view.neighbours
-        first = self.walk.hop(view, _without_sender(token), state, draws[:-1])
+        inner = {name: array for name, array in token.items() if name != "sender"}
+        first = self.walk.hop(view, inner, state, draws[:-1])
         if first.messages == 0:
             return first._replace(token={**first.token, "sender": token["sender"]})
         token = {**first.token, "sender": np.array(view.node + 1)}
@@ -89,17 +88,9 @@ class NonBacktracking(Derived):
         end = int(neighbours[place]) if p <= ratio * ratio else first.node
         return first._replace(node=end, token=token)
 
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Refused: the next node depends on the previous one too, so there is no matrix."""
         raise NotKnownError(
             "a non-backtracking walk has no transition matrix over the nodes: the next node "
             f"depends on the previous one too. Ask its walk instead: {self.walk!r}."
         )
-
-    def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
-        """The acceptance rate of the walk it builds on: a redirected move still moves."""
-        return self.walk.acceptance_rate(graph, objective)
-
-
-def _without_sender(token: Arrays) -> Arrays:
-    return {name: array for name, array in token.items() if name != "sender"}

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.arrays import Arrays, Specs
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.parts import Part, is_current
 from walklearn.registry import Registry
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.markov import NotKnownError
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Vector = NDArray[np.float64]
 # One generator for all nodes, or one for each.
@@ -187,7 +185,6 @@ class Walk(Part):
         tuple of ArraySpec
             None by default.
         """
-        del nodes
         return ()
 
     def node_arrays(self, tokens: int) -> Specs:
@@ -203,7 +200,6 @@ class Walk(Part):
         tuple of ArraySpec
             None by default.
         """
-        del tokens
         return ()
 
     def announce(
@@ -227,7 +223,6 @@ class Walk(Part):
         tuple of float
             Empty by default.
         """
-        del objective, node, degree, rng
         return ()
 
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
@@ -243,7 +238,6 @@ class Walk(Part):
         float
             1 by default, or the `gradient_scale` that a simulation has bound.
         """
-        del token, state
         return 1.0 if self.scale is None else float(self.scale[view.node])
 
     def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
@@ -301,7 +295,6 @@ class Walk(Part):
         array
             1 for each node by default.
         """
-        del objective
         return np.ones(graph.node_count)
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
@@ -320,10 +313,9 @@ class Walk(Part):
             One number for each node; they sum to one. A walk that does not know it raises a
             `NotKnownError`.
         """
-        del graph, objective
         raise NotKnownError(f"the stationary distribution of {self!r} is not known.")
 
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> csr_array:
+    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return P, the probability of each next node.
 
         Parameters
@@ -335,11 +327,10 @@ class Walk(Part):
 
         Returns
         -------
-        csr_array
+        SparseMatrix
             Sparse, shape (N, N); rows sum to one. A walk without one raises a `NotKnownError`: its
             next node depends on more than the present one, or can be any.
         """
-        del graph, objective
         raise NotKnownError(f"the transition matrix of {self!r} is not known.")
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
@@ -357,8 +348,9 @@ class Walk(Part):
         float
             From 0 to 1.
         """
-        stays = self.transition_matrix(graph, objective).diagonal()
-        return float(self.stationary(graph, objective) @ (1.0 - stays))
+        walk = self.matrix_walk
+        stays = walk.transition_matrix(graph, objective).diagonal()
+        return float(walk.stationary(graph, objective) @ (1.0 - stays))
 
     @property
     def innermost(self) -> Walk:
@@ -377,7 +369,6 @@ class Walk(Part):
 
     def with_innermost(self, inner: Walk) -> Walk:
         """Return the same walk, built on another one."""
-        del self
         return inner
 
     def without_secrets(self) -> Walk:
@@ -403,7 +394,6 @@ class Walk(Part):
         str
             Empty if there is nothing to say.
         """
-        del graph, has_noise
         return ""
 
     @property
@@ -469,7 +459,6 @@ class Walk(Part):
         Walk
             A walk without a release to draw.
         """
-        del graph, objective, generator
         return self
 
     def with_table(self, table: Vector) -> Self:

@@ -12,20 +12,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from walklearn.arrays import Array
 from walklearn.registry import Registry
-
-Array = NDArray[Any]
 
 
 class Domain(ABC):
-    """What every domain offers. Models are flat vectors; a matrix model is its entries."""
+    """What every domain offers. Models are flat vectors; a matrix model is its entries.
+
+    Attributes
+    ----------
+    name
+        What files, plans and the command line call the domain.
+    bounded
+        Whether W is bounded, as the theorems assume.
+    """
 
     name: ClassVar[str]
+    bounded: ClassVar[bool] = True
 
     @abstractmethod
     def project(self, model: Array) -> Array:
@@ -48,11 +55,6 @@ class Domain(ABC):
             A flat vector of doubles.
         """
 
-    @property
-    def bounded(self) -> bool:
-        """Whether W is bounded, as the theorems assume."""
-        return True
-
 
 DOMAINS: Registry[type[Domain]] = Registry("domain")
 
@@ -63,6 +65,7 @@ class Everywhere(Domain):
     """No constraint. The theorems do not cover it; a penalty keeps the model in reach."""
 
     name: ClassVar[str] = "everywhere"
+    bounded: ClassVar[bool] = False
 
     def project(self, model: Array) -> Array:
         """The model itself."""
@@ -70,13 +73,7 @@ class Everywhere(Domain):
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:
         """Start from zero, since there is no uniform law on everything."""
-        del generator
         return np.zeros(size)
-
-    @property
-    def bounded(self) -> bool:
-        """False: models may be of any size."""
-        return False
 
 
 @DOMAINS.register

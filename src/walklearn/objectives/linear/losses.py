@@ -53,6 +53,8 @@ class Loss(ABC):
     falls_for_ever
         Whether a larger margin always costs less, so that rows which can be separated have no
         best model.
+    max_slope
+        Largest ``|slope|`` of any score and target; infinity if there is none.
     """
 
     name: ClassVar[str]
@@ -60,11 +62,7 @@ class Loss(ABC):
     takes: ClassVar[Targets] = "number"
     gives_probabilities: ClassVar[bool] = False
     falls_for_ever: ClassVar[bool] = False
-
-    @property
-    def max_slope(self) -> float:
-        """Largest ``|slope|`` of any score and target; infinity if there is none."""
-        return math.inf
+    max_slope: ClassVar[float] = math.inf
 
     @abstractmethod
     def value(self, scores: Array, targets: Array) -> Array:
@@ -119,16 +117,20 @@ class Loss(ABC):
 
     def check_targets(self, targets: Array) -> None:
         """Raise ValueError if the loss cannot take these targets; real numbers are fine."""
-        del targets
+        wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
+        if self.takes == "sign" and wrong.size:
+            raise ValueError(
+                f"{repr(self).removesuffix('()')} takes labels -1 and +1, but row {wrong[0]} has "
+                f"label {targets[wrong[0]]:g}. Map your two classes first, for example y = "
+                "np.where(label == positive_label, 1.0, -1.0), or use Softmax for classes 0..K-1."
+            )
 
     def outputs(self, targets: Array) -> int:
         """How many scores the model gives a row: 1, for `Softmax` the number of classes."""
-        del targets
         return 1
 
     def for_classes(self, count: int) -> Loss:
         """The loss for so many classes: itself, unless it gives a score to each."""
-        del count
         return self
 
     def rescaled(self, spread: float) -> Loss:
@@ -147,36 +149,15 @@ class Loss(ABC):
         Loss
             The loss itself, unless one of its constants has the units of the target.
         """
-        del spread
         return self
 
 
 LOSSES: Registry[type[Loss]] = Registry("loss")
 
 
-class _MarginLoss(Loss):
-    """A loss of the margin m = target · score, with targets ±1."""
-
-    takes: ClassVar[Targets] = "sign"
-
-    def check_targets(self, targets: Array) -> None:
-        """Check that labels are −1 or +1."""
-        _check_signs(type(self).__name__, targets)
-
-
-def _check_signs(name: str, targets: Array) -> None:
-    wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
-    if wrong.size:
-        raise ValueError(
-            f"{name} takes labels -1 and +1, but row {wrong[0]} has label {targets[wrong[0]]:g}. "
-            "Map your two classes first, for example y = np.where(label == positive_label, 1.0, "
-            "-1.0), or use Softmax for classes 0..K-1."
-        )
-
-
 @LOSSES.register
 @dataclass(frozen=True)
-class Logistic(_MarginLoss):
+class Logistic(Loss):
     """ln(1 + e^(−m)) with m = target · score; labels ±1.
 
     Examples
@@ -187,14 +168,11 @@ class Logistic(_MarginLoss):
     """
 
     name: ClassVar[str] = "logistic"
+    takes: ClassVar[Targets] = "sign"
     smoothness: ClassVar[float] = 0.25
     gives_probabilities: ClassVar[bool] = True
     falls_for_ever: ClassVar[bool] = True
-
-    @property
-    def max_slope(self) -> float:
-        """1: the slope is a probability."""
-        return 1.0
+    max_slope: ClassVar[float] = 1.0  # the slope is a probability
 
     def value(self, scores: Array, targets: Array) -> Array:
         """ln(1 + e^(−m)), without overflow."""
@@ -237,7 +215,6 @@ class Squared(Loss):
 
     def curvature(self, scores: Array, targets: Array) -> Array:
         """1 everywhere."""
-        del targets
         return np.ones_like(scores)
 
 
@@ -268,7 +245,7 @@ class Huber(Loss):
         object.__setattr__(self, "threshold", float(self.threshold))
 
     @property
-    def max_slope(self) -> float:
+    def max_slope(self) -> float:  # type: ignore[override]
         """The threshold."""
         return self.threshold
 
@@ -293,7 +270,7 @@ class Huber(Loss):
 
 @LOSSES.register
 @dataclass(frozen=True)
-class SquaredHinge(_MarginLoss):
+class SquaredHinge(Loss):
     """½ max(0, 1 − m)² with m = target · score; labels ±1.
 
     Examples
@@ -304,6 +281,7 @@ class SquaredHinge(_MarginLoss):
     """
 
     name: ClassVar[str] = "squared-hinge"
+    takes: ClassVar[Targets] = "sign"
     smoothness: ClassVar[float] = 1.0
 
     def value(self, scores: Array, targets: Array) -> Array:
@@ -342,6 +320,8 @@ class Softmax(Loss):
     takes: ClassVar[Targets] = "class"
     gives_probabilities: ClassVar[bool] = True
     falls_for_ever: ClassVar[bool] = True
+    # The norm of probabilities 1 and 0 minus the indicator of the other class.
+    max_slope: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
         if self.classes is None:
@@ -349,11 +329,6 @@ class Softmax(Loss):
         if self.classes < 2 or self.classes != int(self.classes):
             raise ValueError(f"Softmax needs at least 2 classes, got {self.classes}.")
         object.__setattr__(self, "classes", int(self.classes))
-
-    @property
-    def max_slope(self) -> float:
-        """√2, the norm of probabilities 1 and 0 minus the indicator of the other class."""
-        return math.sqrt(2.0)
 
     def value(self, scores: Array, targets: Array) -> Array:
         """Log-sum-exp minus the target's score."""
@@ -370,7 +345,6 @@ class Softmax(Loss):
 
     def curvature(self, scores: Array, targets: Array) -> Array:
         """diag(p) − p pᵀ for each row."""
-        del targets
         p = _probabilities(scores)
         return p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
 
@@ -425,7 +399,7 @@ class FunctionLoss(Loss):
     unit: float = 1.0
 
     @property
-    def max_slope(self) -> float:
+    def max_slope(self) -> float:  # type: ignore[override]
         """Bound on ``|slope|`` that the user gave; infinity if there is none."""
         return self.slope_bound / self.unit
 
@@ -448,11 +422,6 @@ class FunctionLoss(Loss):
         step = np.cbrt(np.finfo(np.float64).eps) * np.maximum(1.0, np.abs(scores))
         rise = self.slope(scores + step, targets) - self.slope(scores - step, targets)
         return np.asarray(np.clip(rise / (2.0 * step), 0.0, self.smoothness))
-
-    def check_targets(self, targets: Array) -> None:
-        """Check that labels are −1 or +1 if the loss takes signs."""
-        if self.takes == "sign":
-            _check_signs(repr(self), targets)
 
     def rescaled(self, spread: float) -> FunctionLoss:
         """Return ℓ(spread · s, spread · t) / spread², which has the same smoothness."""

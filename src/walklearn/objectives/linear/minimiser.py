@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from walklearn.arrays import Array
 from walklearn.objectives.linear.optimum import NoMinimiserError, Optimum, Smooth, minimise, refined
 from walklearn.objectives.linear.rows import check_sizes, scores
 
 if TYPE_CHECKING:
     from walklearn.objectives.linear.problem import Problem
 
-Array = NDArray[Any]
 
 # Up to this many entries a linear program decides whether a minimiser exists.
 LARGEST_PROGRAM = 5_000_000
@@ -49,8 +48,8 @@ def optimum_of(problem: Problem) -> Optimum:
 def _function(problem: Problem) -> Smooth:
     """f with its derivatives, as the solvers take it."""
     return Smooth(
-        problem.value, problem.full_gradient, partial(hessian, problem), problem.penalty,
-        partial(_curvature_along, problem),
+        problem.value, problem.full_gradient, partial(hessian, problem),
+        partial(_curvature_along, problem), problem.penalty,
     )  # fmt: skip
 
 

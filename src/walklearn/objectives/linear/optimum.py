@@ -11,7 +11,7 @@ it on the sphere.
 >>> import numpy as np
 >>> from walklearn.objectives.linear.domains import Ball
 >>> bowl = Smooth(lambda w: 0.5 * float(w @ w) - w[0], lambda w: w - [1.0, 0.0],
-...               lambda w: np.eye(2))
+...               lambda w: np.eye(2), lambda w: lambda v: v)
 >>> minimise(bowl, Ball(0.5), size=2).model
 array([0.5, 0. ])
 """
@@ -64,10 +64,8 @@ class Smooth:
     value: Callable[[Vector], float]
     gradient: Callable[[Vector], Vector]
     hessian: Callable[[Vector], Vector]
+    curvature_along: Callable[[Vector], Callable[[Vector], Vector]]  # w ↦ v ↦ ∇²f(w) v
     strong_convexity: float = 0.0
-    curvature_along: Callable[[Vector], Callable[[Vector], Vector]] | None = (
-        None  # w ↦ v ↦ ∇²f(w) v
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +122,9 @@ def refined(
     as the two Hessians differ, until rounding is all there is. None where that is not so, or
     where a step leaves W.
 
-    >>> like = Smooth(lambda w: float(w @ w), lambda w: 2.0 * w, lambda w: 2.0 * np.eye(1))
-    >>> bowl = Smooth(lambda w: float(w @ w) - w[0], lambda w: 2.0 * w - 1.0, like.hessian)
+    >>> bend = (lambda w: 2.0 * np.eye(1), lambda w: lambda v: 2.0 * v)
+    >>> like = Smooth(lambda w: float(w @ w), lambda w: 2.0 * w, *bend)
+    >>> bowl = Smooth(lambda w: float(w @ w) - w[0], lambda w: 2.0 * w - 1.0, *bend)
     >>> refined(bowl, Everywhere(), like.hessian, minimise(like, Everywhere(), size=1))
     array([0.5])
     """
@@ -184,8 +183,6 @@ def _newton(function: Smooth, model: Vector, low: float, high: float) -> Vector:
 
 def _newton_cg(function: Smooth, model: Vector, low: float, high: float) -> Vector:
     """Make Newton steps by conjugate gradients; coordinates held at a bound stay there."""
-    if function.curvature_along is None:
-        return model
     for _ in range(MOST_NEWTON_CG):
         gradient, free = function.gradient(model), _free(function, model, low, high)
         along = function.curvature_along(model)
@@ -267,13 +264,12 @@ def _free(
 
 
 def _with_ridge(function: Smooth, multiplier: float) -> Smooth:
-    along = function.curvature_along
     return Smooth(
         lambda w: function.value(w) + 0.5 * multiplier * float(w @ w),
         lambda w: function.gradient(w) + multiplier * w,
         lambda w: function.hessian(w) + multiplier * np.eye(w.size),
+        lambda w: _plus_ridge(function.curvature_along(w), multiplier),
         function.strong_convexity + multiplier,
-        None if along is None else lambda w: _plus_ridge(along(w), multiplier),
     )
 
 
@@ -292,11 +288,7 @@ def _on_the_sphere(function: Smooth, radius: float, start: Vector) -> tuple[Vect
     last = [start]
 
     def solve(multiplier: float) -> Vector:
-        ridge = _with_ridge(function, multiplier)
-        if start.size > LARGEST_HESSIAN and ridge.curvature_along is None:
-            last[0] = _near(ridge, last[0], -np.inf, np.inf)
-        else:
-            last[0] = _newton(ridge, last[0], -np.inf, np.inf)
+        last[0] = _newton(_with_ridge(function, multiplier), last[0], -np.inf, np.inf)
         return last[0]
 
     def excess(multiplier: float) -> float:
@@ -306,23 +298,10 @@ def _on_the_sphere(function: Smooth, radius: float, start: Vector) -> tuple[Vect
     highest, lowest = largest * (1 + 1e-9), 1e-12 * largest
     solve(highest)
     if excess(lowest) <= 0:
-        return _shortest(function, last[0], radius), 0.0
+        return last[0], 0.0
     multiplier = float(brentq(excess, lowest, highest, xtol=1e-15 * largest, rtol=1e-14))
     model = solve(multiplier)
     return model * (radius / np.linalg.norm(model)), multiplier
-
-
-def _shortest(function: Smooth, model: Vector, radius: float) -> Vector:
-    """Take the trace of the ridge out of a minimiser, by steps that add nothing along flats."""
-    if model.size > LARGEST_HESSIAN:
-        return model
-    for _ in range(3):
-        step = np.linalg.lstsq(function.hessian(model), function.gradient(model), rcond=1e-12)[0]
-        candidate = model - step
-        if np.linalg.norm(candidate) > radius or function.value(candidate) > function.value(model):
-            break
-        model = candidate
-    return model
 
 
 def _check_stationary(function: Smooth, domain: Domain, model: Vector) -> None:

@@ -22,14 +22,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from walklearn.arrays import ArraySpec
+from walklearn.arrays import Array, ArraySpec
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Logistic, Loss
 from walklearn.objectives.linear.minimiser import grows_for_ever, optimum_of
@@ -50,7 +50,6 @@ from walklearn.objectives.linear.smoothness import ROWS_AT_ONCE, largest_eigenva
 from walklearn.objectives.objective import Objective, shared_property
 from walklearn.wording import as_given, plural
 
-Array = NDArray[Any]
 T = TypeVar("T")
 
 Aggregate = Literal["sum", "mean", "node-mean"]
@@ -324,7 +323,7 @@ class Problem(Objective):
         """
         w = self._flat(w)
         total = sum(self._weighted_value(rows, w) for rows in self._blocks())
-        return total / self.nodes + self._penalty_value(w)
+        return total / self.nodes + 0.5 * self.penalty * float(np.dot(w, w))
 
     def sample_start(self, rng: np.random.Generator) -> Array:
         """Draw the first model uniformly from the domain; 0 if that is everything.
@@ -565,14 +564,8 @@ class Problem(Objective):
 
     def _changed(self, **changes: Any) -> Problem:
         """The same problem with some arguments of its making changed."""
-        settings = {
-            "X": self.X, "y": self.y, "loss": self.loss, "penalty": self.penalty,
-            "domain": self.domain, "node_of_row": self.node_of_row, "nodes": self.nodes,
-            "aggregate": self.aggregate, "empty_nodes": self.empty_nodes,
-            "sample_weight": self.sample_weight, "total_rows": self.total_rows,
-            "dtype": self.dtype, "assume_finite": True,
-        }  # fmt: skip
-        changed = Problem(**{**settings, **changes})
+        settings = {item.name: getattr(self, item.name) for item in fields(self)}
+        changed = Problem(**settings | {"assume_finite": True} | changes)
         return changed.with_batch(self.draws) if self.draws else changed
 
     def describe(self) -> dict[str, Any]:
@@ -642,9 +635,6 @@ class Problem(Objective):
             return rows, 1.0
         places = np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)
         return rows.start + places, count / len(draws)
-
-    def _penalty_value(self, model: Array) -> float:
-        return 0.5 * self.penalty * float(np.dot(model, model))
 
     def _blocks(self) -> Iterator[slice]:
         """The rows, as many at a time as are best passed over at once."""

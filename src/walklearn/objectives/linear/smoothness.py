@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.arrays import Array, Vector
 from walklearn.objectives.linear.rows import is_sparse
-
-Array = NDArray[Any]
-Vector = NDArray[np.float64]
 
 # Dense rows that are passed over at a time, so that what is made of them stays in the cache.
 ROWS_AT_ONCE = 2**16

@@ -26,7 +26,6 @@ _LARGEST_EXPONENT = 708.0  # beyond, e^(−x) is not a normal number and counts 
 @intrinsic
 def prefetch(typing_context, array, index):
     """Request the cache line of array[index] without waiting for it."""
-    del typing_context
 
     def generate(context, builder, signature, arguments):
         data = make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -81,23 +80,6 @@ def exp_of_minus(x):
     e = (e * s + 0.5) * s + 1.0
     e = e * s + 1.0
     return e * _float_of_bits((np.int64(1023) - _bits_of_float(shifted)) << np.int64(52))
-
-
-@exact_helper
-def log_of_one_plus(t):
-    """Return ln(1 + t) for 0 ≤ t ≤ 1 as 2 artanh(t / (2 + t)), which vectorises."""
-    s = t / (2.0 + t)
-    q = s * s
-    c = 1.0 / 35.0
-    c = (c * q + 1.0 / 33.0) * q + 1.0 / 31.0
-    c = (c * q + 1.0 / 29.0) * q + 1.0 / 27.0
-    c = (c * q + 1.0 / 25.0) * q + 1.0 / 23.0
-    c = (c * q + 1.0 / 21.0) * q + 1.0 / 19.0
-    c = (c * q + 1.0 / 17.0) * q + 1.0 / 15.0
-    c = (c * q + 1.0 / 13.0) * q + 1.0 / 11.0
-    c = (c * q + 1.0 / 9.0) * q + 1.0 / 7.0
-    c = (c * q + 1.0 / 5.0) * q + 1.0 / 3.0
-    return 2.0 * s + 2.0 * s * (q * c)
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 from walklearn.simulation.kernels.arithmetic import Array, U, prefetch
 from walklearn.simulation.kernels.compilation import inlined, kernel
 from walklearn.simulation.kernels.losses import slope_of
-from walklearn.simulation.kernels.rows import ball_factor, descend, find_gradient
+from walklearn.simulation.kernels.rows import ball_factor, descend, find_gradient, project_onto_ball
 
 AHEAD = 4  # meetings between a prefetch and its use
 
@@ -188,7 +188,4 @@ def _project(data, size, models, at):
         w = min(max(models[at + U(a)], data.low), data.high)
         models[at + U(a)] = w
         squared_norm += w * w
-    if squared_norm > data.radius * data.radius:
-        inside = ball_factor(squared_norm, data.radius)
-        for a in range(size):
-            models[at + U(a)] *= inside
+    project_onto_ball(data, squared_norm, models, at)

@@ -179,6 +179,15 @@ def ball_factor(squared_norm, radius):
 
 
 @inlined
+def project_onto_ball(data, squared_norm, models, at):
+    """Project the model that begins at models[at], whose squared norm is known."""
+    if squared_norm > data.radius * data.radius:
+        inside = ball_factor(squared_norm, data.radius)
+        for a in range(size_of(data)):
+            models[at + U(a)] *= inside
+
+
+@inlined
 def descend(data, step_size, step_length, models, sums, at, gradient):
     """Add γw to the sum, then set w to the projection of w − step_length · (gradient + λw)."""
     keep, boxed, squared_norm = 1.0 - step_length * data.penalty, data.low > -np.inf, 0.0
@@ -190,7 +199,4 @@ def descend(data, step_size, step_length, models, sums, at, gradient):
             w = min(max(w, data.low), data.high)
         models[at + U(a)] = w
         squared_norm += w * w
-    if squared_norm > data.radius * data.radius:
-        inside = ball_factor(squared_norm, data.radius)
-        for a in range(gradient.size):
-            models[at + U(a)] *= inside
+    project_onto_ball(data, squared_norm, models, at)

@@ -24,8 +24,8 @@ from walklearn.objectives import Problem
 from walklearn.objectives.datasets import two_gaussians
 from walklearn.objectives.linear.domains import Ball
 from walklearn.plots.axes import draw_band, dress, visible
-from walklearn.simulation import simulate
 from walklearn.simulation.averaging import AsynchronousGossip, Gossip
+from walklearn.simulation.simulate import simulate
 from walklearn.simulation.trace import Trace
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd

@@ -34,7 +34,7 @@ class Saga(NamedTuple):
     nodes: Array  # n of each token
     ages: Array  # Σa, over returns to a node a hops after its last visit
     squared_ages: Array  # Σa²
-    curvatures: Array  # L̂
+    curvature: Array  # L̂ of each token
     wait: Array  # how many nodes must be visited before w moves
     slopes: Array  # of all rows, NaN before the first visit; for one row per node see `remember`
     visited: Array  # the last visit of each node, (tokens · nodes,); empty for one row per node
@@ -51,7 +51,7 @@ def begin(state, b):
     """Return the numbers of a token that change at every visit."""
     return (
         state.scores[b], state.factors[b], state.nodes[b], state.ages[b], state.squared_ages[b],
-        state.curvatures[b],
+        state.curvature[b],
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def begin(state, b):
 def end(state, b, carry):
     """Write them back."""
     state.scores[b], state.factors[b], state.nodes[b] = carry[0], carry[1], carry[2]
-    state.ages[b], state.squared_ages[b], state.curvatures[b] = carry[3], carry[4], carry[5]
+    state.ages[b], state.squared_ages[b], state.curvature[b] = carry[3], carry[4], carry[5]
 
 
 @inlined

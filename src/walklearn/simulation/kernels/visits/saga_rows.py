@@ -13,7 +13,7 @@ from walklearn.simulation.kernels.line_search import ROUNDING, SLACK, decayed, s
 from walklearn.simulation.kernels.losses import outputs_of, to_slopes, value_along
 from walklearn.simulation.kernels.rows import (
     add,
-    ball_factor,
+    project_onto_ball,
     row_at,
     rows_of,
     set_scores,
@@ -140,10 +140,7 @@ def _step(data, state, b, gamma, mean):
             w = min(max(w, data.low), data.high)
         state.models[at + U(a)] = w
         squared_norm += w * w
-    if squared_norm > data.radius * data.radius:
-        inside = ball_factor(squared_norm, data.radius)
-        for a in range(size):
-            state.models[at + U(a)] *= inside
+    project_onto_ball(data, squared_norm, state.models, at)
 
 
 @inlined
