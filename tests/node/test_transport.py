@@ -172,15 +172,19 @@ async def test_a_session_that_a_neighbour_forgot_is_replaced_when_it_dials_anew(
         assert await here.call("alice", "bob", b"x")
 
 
-async def test_a_session_that_ends_unasked_is_told() -> None:
+async def test_a_session_that_ends_unasked_is_told_unless_it_was_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with world() as here:
         here.make_friends()
         told: list[str] = []
         here.at["alice"]._lost = told.append
-        await here.call("bob", "alice", b"x")
-        here.at["bob"].set_neighbours([])
-        await here.notices_that_bob_is_gone()
-        here.introduce("bob", "alice")
+        for seconds in (3600.0, 0.0):
+            monkeypatch.setattr(links, "_LASTING_SECONDS", seconds)
+            await here.call("bob", "alice", b"x")
+            here.at["bob"].set_neighbours([])
+            await here.notices_that_bob_is_gone()
+            here.introduce("bob", "alice")
         await here.call("bob", "alice", b"x")
         here.at["alice"].set_neighbours([])  # its own doing
         await asyncio.sleep(0.2)

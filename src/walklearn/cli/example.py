@@ -58,14 +58,14 @@ def example(name: str, folder: Path | None, talk: Talk) -> None:
     (folder / "sites").mkdir(parents=True, exist_ok=True)
     header = [*features, TARGET]
     test, rows = rows[:TESTED], rows[TESTED:]
-    (folder / "test.csv").write_text(csv_text(header, test), encoding="utf-8")
+    _write(folder / "test.csv", csv_text(header, test))
     owned = list[list[Any]]()
     for site, count in ROWS_OF.items():
         own, rows = rows[:count], rows[count:]
-        (folder / "sites" / f"{site}.csv").write_text(csv_text(header, own), encoding="utf-8")
+        _write(folder / "sites" / f"{site}.csv", csv_text(header, own))
         owned += [[site, *row] for row in own]
-    (folder / "patients.csv").write_text(csv_text(["site", *header], owned), encoding="utf-8")
-    (folder / "published.csv").write_text(csv_text(header, rows), encoding="utf-8")
+    _write(folder / "patients.csv", csv_text(["site", *header], owned))
+    _write(folder / "published.csv", csv_text(header, rows))
     (folder / "edges.txt").write_text("\n".join(EDGES) + "\n", encoding="utf-8")
     (folder / "schema.toml").write_text(_schema(features, rows), encoding="utf-8")
     (folder / "plan.toml").write_text(_plan(folder, len(owned)), encoding="utf-8")
@@ -86,6 +86,10 @@ def _patients() -> tuple[list[str], list[list[Any]]]:
     said = [str(data.target_names[target]) for target in data.target]
     order = np.random.default_rng(1).permutation(len(said))
     return names, [[*data.data[at, :10].tolist(), said[at]] for at in order]
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="")
 
 
 def _schema(features: Sequence[str], published: Sequence[Sequence[Any]]) -> str:

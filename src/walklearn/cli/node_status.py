@@ -27,7 +27,6 @@ def status_of(opened: wl.node.NodeDirectory) -> dict[str, Any]:
 
 def status_page(now: dict[str, Any]) -> str:
     """A status as lines to read, with a table of the neighbours."""
-
     end = f", the final model is here: {confirmation(now)}" if now["final"] else ""
     lines = [
         f"{now['name']} ({_PHASES.get(now['phase'], now['phase'])}), plan {now['plan']['name']}",

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from walklearn.models import Model
     from walklearn.tables import Rows
 
-OTHER_SETTINGS = (
-    "the model that was interrupted was trained with other settings, on another graph, or in "
-    "Python. Repeat the interrupted command with --resume, or train anew with --force."
-)
 PRIVATE = (
     "a private training is not resumed: how often the rows of each node have shown in the model is "
     "not kept with it, so that what is claimed of them could not hold. Train anew with --force: "
@@ -66,7 +62,7 @@ def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str,
         raise ValueError(f"the training of {out} was not interrupted: leave --resume out.")
     _check_same_rows(out, model, rows)
     if model.details.get("seed") != settings["seed"]:
-        raise ValueError(OTHER_SETTINGS)
+        raise _other_settings(out)
     for name in ("steps", "max_steps"):  # of the whole training
         most = settings[name]
         if most is not None and most <= model.updates:
@@ -79,10 +75,17 @@ def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str,
     return model
 
 
-def check_plan(model: Model, plan: FitPlan) -> None:
-    """Refuse to continue the training of a model under another plan."""
+def check_plan(out: Path, model: Model, plan: FitPlan) -> None:
+    """Refuse to continue the training of the model in OUT under another plan."""
     if model.details.get("plan") != plan.digest:
-        raise ValueError(OTHER_SETTINGS)
+        raise _other_settings(out)
+
+
+def _other_settings(out: Path) -> ValueError:
+    return ValueError(
+        f"the model in {out} was trained with other settings, on another graph, or in Python. "
+        "Repeat the interrupted command with --resume, or train anew with --force."
+    )
 
 
 def _check_same_rows(out: Path, model: Model, rows: Rows) -> None:

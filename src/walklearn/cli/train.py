@@ -242,8 +242,8 @@ def _prepared(
     with finite, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit = estimator.prepare(rows.X, rows.y)
-    if model is not None:
-        check_plan(model, fit.plan)
+    if begun is not None and model is not None:
+        check_plan(begun, model, fit.plan)
     done = 0 if model is None else model.updates
     return _Prepared(estimator, rows, network, tested, tracker, notes, record, fit, caught, done)
 

@@ -84,6 +84,7 @@ class Graph:
 
     def __setstate__(self, state: tuple[IndexArray, IndexArray, Family]) -> None:
         indptr, indices, family = state
+        check_size(indptr.size - 1, indices.size)
         for name, array in (("indptr", indptr), ("indices", indices)):
             narrow = np.ascontiguousarray(array, dtype=np.int32)
             narrow.flags.writeable = False

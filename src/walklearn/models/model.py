@@ -229,10 +229,16 @@ class Model:
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to change a model: its claim is about these weights."""
+        if name in self.__dict__:
+            raise AttributeError(f"{name} of a model cannot be changed: make a new Model.")
+        super().__setattr__(name, value)
+
     def with_details(self, more: Mapping[str, Any]) -> Model:
         """The same model with more details of its training."""
         known = copy(self)
-        known.details = {**self.details, **more}
+        known.__dict__["details"] = {**self.details, **more}
         return known
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:

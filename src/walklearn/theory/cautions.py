@@ -30,10 +30,14 @@ def cautions(facts: Facts) -> Iterator[str]:
 
 
 def _about_eigenvalues(facts: Facts) -> Iterator[str]:
+    low, high = facts.spectrum.gap
     if facts.spectrum.method == "bound":
         yield (
-            f"The eigenvalues did not converge within the budget: the spectral gap is at most "
-            f"{facts.spectrum.gap:.3g}, so the mixing time and the constant are unknown."
+            f"The eigenvalues did not converge within the budget: the spectral gap is between "
+            f"{low:.3g} and {high:.3g}. The lower end is reported, so the mixing time and the "
+            "constant are pessimistic."
+            + " With laziness=0.1 the lower end would be above 0."
+            * (low == 0.0)
         )
     if facts.walk.eigenvalue_note:
         yield facts.walk.eigenvalue_note
@@ -46,8 +50,8 @@ def _about_eigenvalues(facts: Facts) -> Iterator[str]:
 
 
 def _about_mixing(facts: Facts) -> Iterator[str]:
-    near, far = facts.spectrum.near, facts.spectrum.far
-    nodes, gap = facts.graph.node_count, facts.spectrum.gap
+    near, far = facts.spectrum.near[0], facts.spectrum.far[0]
+    nodes, gap = facts.graph.node_count, facts.spectrum.gap[0]
     if facts.stays is not None and not facts.stays.any() and facts.graph.is_bipartite:
         yield (
             "The walk has period 2: the graph is bipartite and the token never stays, so it is "

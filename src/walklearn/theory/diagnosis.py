@@ -35,7 +35,7 @@ from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import NoMinimiserError
 from walklearn.theory.cautions import cautions
-from walklearn.theory.spectrum import Method, Spectrum, matrix_of, spectrum_of
+from walklearn.theory.spectrum import Method, Range, Spectrum, matrix_of, spectrum_of
 from walklearn.theory.walk_facts import Constant, Facts, residual
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update, largest_node_bytes
@@ -61,8 +61,8 @@ class Diagnosis:
         Whether the walk is reversible; the theorems need that.
     method
         How the eigenvalues were got: "closed form", "eigenvalues", "bound" (then spectral_gap
-        is an upper bound, and the mixing time and the constant are NaN) or "unknown" (then they
-        are NaN). For a walk that is not reversible lambda_2 is the second
+        is the lower end of gap_bounds, and all that follows from it is pessimistic) or
+        "unknown" (then they are NaN). For a walk that is not reversible lambda_2 is the second
         largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base
         walk.
     lambda_2
@@ -71,6 +71,8 @@ class Diagnosis:
         The smallest eigenvalue.
     spectral_gap
         ``1 − max(|λ_2|, |λ_N|)``.
+    gap_bounds
+        Between which numbers the gap lies for certain.
     mixing_time
         ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
     acceptance_rate
@@ -113,6 +115,7 @@ class Diagnosis:
     lambda_2: float
     lambda_N: float
     spectral_gap: float
+    gap_bounds: Range
     mixing_time: float
     acceptance_rate: float
     residual: float
@@ -202,9 +205,10 @@ def diagnose(
         edge_count=graph.edge_count,
         reversible=walk.reversible,
         method=spectrum.method,
-        lambda_2=1.0 - spectrum.near,
-        lambda_N=spectrum.far - 1.0 if not walk.is_biased else math.nan,
-        spectral_gap=spectrum.gap,
+        lambda_2=1.0 - spectrum.near[0],
+        lambda_N=spectrum.far[0] - 1.0 if not walk.is_biased else math.nan,
+        spectral_gap=spectrum.gap[0],
+        gap_bounds=spectrum.gap,
         mixing_time=_steps_to_mix(graph, walk, problem, spectrum, 0.25),
         acceptance_rate=facts.acceptance_rate(),
         residual=at_optimum,
@@ -234,7 +238,7 @@ def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> fl
     Returns
     -------
     float
-        The gap; an upper bound where the eigenvalues are out of reach, NaN where they are
+        The gap; a lower bound where the eigenvalues are out of reach, NaN where they are
         unknown. `diagnose` says which.
 
     Examples
@@ -243,7 +247,7 @@ def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> fl
     >>> spectral_gap(graphs.complete(5), walks.Uniform())
     0.75
     """
-    return spectrum_of(graph, walk, problem).gap
+    return spectrum_of(graph, walk, problem).gap[0]
 
 
 def mixing_time(
@@ -267,7 +271,7 @@ def mixing_time(
     Returns
     -------
     float
-        An upper bound of the steps; NaN where the gap is not known.
+        An upper bound of the steps.
 
     Examples
     --------
@@ -292,10 +296,9 @@ def _printed_constant(problem: Problem, walk: Walk) -> float:
 def _steps_to_mix(
     graph: Graph, walk: Walk, problem: Problem | None, spectrum: Spectrum, distance: float
 ) -> float:
-    gap = spectrum.gap
-    # The gap of a walk that is not reversible bounds nothing by itself.
-    if walk.is_biased or spectrum.method == "bound":
-        return math.nan
+    gap = spectrum.gap[0]
+    if walk.is_biased:
+        return math.nan  # the gap of a walk that is not reversible bounds nothing by itself
     if gap in (0.0, 1.0):
         return 1.0 if gap else math.inf  # with gap 1 the next draw is already from π
     smallest = float(walk.stationary(graph, problem).min())
@@ -368,7 +371,7 @@ def _origin(d: Diagnosis) -> str:
     if d.method == "unknown":
         return "(unknown)"
     if d.method == "bound":
-        return "(at most: the eigenvalues did not converge)"
+        return f"(bound: between {_number(d.gap_bounds[0])} and {_number(d.gap_bounds[1])})"
     last = "not reversible" if math.isnan(d.lambda_N) else f"λ_N = {d.lambda_N:.6g}"
     return f"({d.method}: λ_2 = {d.lambda_2:.6g}, {last})"
 

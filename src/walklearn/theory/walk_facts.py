@@ -134,8 +134,7 @@ class Facts:
             theorem = "Theorem 2"
         else:
             theorem = "Theorem 2 with importance v"
-        gap = math.nan if self.spectrum.method == "bound" else self.spectrum.gap
-        decay = -math.log1p(-gap / 2.0)  # ln(1/λ_P)
+        decay = -math.log1p(-self.spectrum.gap[0] / 2.0)  # ln(1/λ_P)
         return Constant(
             theorem,
             noise=float(v.mean() / v.min()) * self.residual,

@@ -179,7 +179,7 @@ class Metropolis(Walk):
         if proposal is None:
             return Hop(view.node, 0, token, state)
         place, decider = proposal
-        if decider * view.own_announcement[0] > view.announced[place][0]:
+        if not decider * view.own_announcement[0] <= view.announced[place][0]:  # also if NaN
             return Hop(view.node, 0, token, state)
         return Hop(int(view.neighbours[place]), 1, token, state)
 

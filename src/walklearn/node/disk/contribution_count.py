@@ -141,7 +141,8 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except BlockingIOError:
-        raise StoreError(in_use(path)) from None
+        runs = "another process runs this node, or a copy of its directory"
+        raise StoreError(in_use(path, runs)) from None
     except OSError as error:
         raise StoreError(_unknown(path, str(error.strerror))) from None
 

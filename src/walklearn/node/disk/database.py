@@ -24,12 +24,9 @@ class DiskError(Exception):
     """The disk failed while something was forced to it: it may have been written or not."""
 
 
-def in_use(path: Path) -> str:
+def in_use(path: Path, by: str = "another process runs this node") -> str:
     """Return the message that another process has the file."""
-    return (
-        f"{path} is in use: another process runs this node, or a copy of its directory. Stop that "
-        "process first."
-    )
+    return f"{path} is in use: {by}. Stop that process first."
 
 
 def no_room(path: Path) -> str:

@@ -27,7 +27,7 @@ import ssl
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -103,7 +103,9 @@ class NodeDirectory:
             content = json.loads((self.path / "node.json").read_text(encoding="utf-8"))
             version = content["version"]
             if content["format"] == FORMAT and version <= VERSION:
-                return Settings(**content)
+                known = {each.name: content[each.name] for each in fields(Settings)
+                         if each.name in content}  # fmt: skip
+                return Settings(**known)
         except (ValueError, KeyError, TypeError) as error:
             raise DirectoryError(f"{self.path / 'node.json'} is damaged: {error}.") from None
         raise DirectoryError(

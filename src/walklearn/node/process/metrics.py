@@ -66,9 +66,10 @@ class Counters:
 
     def as_dict(self) -> dict[str, Any]:
         """All counts: a number, or where there are labels one for each."""
+        # A copy first: another thread may count while Prometheus reads.
         return {
             name: dict(counts) if name in _LABELS else counts[""]
-            for name, counts in self._counts.items()
+            for name, counts in list(self._counts.items())
         }
 
 

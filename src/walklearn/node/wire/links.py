@@ -20,13 +20,15 @@ from walklearn.node.wire.session import Answer, Session, Unanswered, Undelivered
 PATIENCE_SECONDS = 0.1
 # Sessions with one neighbour; it needs a second only while the first retires.
 MOST_SESSIONS = 4
+_LASTING_SECONDS = 2.0  # a session that ended sooner is not replaced at once
 
 
 class Link:
     """What leads to one neighbour, and what it says.
 
     tell: hears of every new session. lost: called when the last one has ended without being asked
-    to.
+    to, after some time: a neighbour that hangs up as soon as it is dialled is not dialled at once
+    again.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Link:
         self._dialling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._dials_first = identity.fingerprint > neighbour.fingerprint
-        self._closed = False
+        self._closed, self._opened_at = False, 0.0
 
     async def call(self, method: str, message: bytes, timeout_seconds: float) -> bytes:
         """Call the neighbour and return its reply; `session` says how else a call can end."""
@@ -77,6 +79,7 @@ class Link:
         self.sessions.append(session)
         for each in self.sessions[:-MOST_SESSIONS]:  # it dials and retires none
             each.abort()
+        self._opened_at = asyncio.get_running_loop().time()
         self._changed.set()
         self._tell(session)
 
@@ -92,7 +95,8 @@ class Link:
         if session not in self.sessions:  # it never was open
             return
         self.sessions.remove(session)
-        if not (self._closed or self.sessions):
+        lasted = asyncio.get_running_loop().time() - self._opened_at
+        if not (self._closed or self.sessions) and lasted > _LASTING_SECONDS:
             self._lost()
 
     async def _connected(self, timeout_seconds: float) -> Session:

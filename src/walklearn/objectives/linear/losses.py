@@ -116,7 +116,7 @@ class Loss(ABC):
         """
 
     def check_targets(self, targets: Array) -> None:
-        """Raise ValueError if the loss cannot take these targets; real numbers are fine."""
+        """Raise ValueError if the loss takes signs and a target is neither −1 nor +1."""
         wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
         if self.takes == "sign" and wrong.size:
             raise ValueError(

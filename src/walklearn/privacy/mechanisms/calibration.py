@@ -139,7 +139,7 @@ def _check_choice(
         raise ValueError(f'accounting must be "tight" or "lemma", got {accounting!r}.')
     if accounting == "lemma" and kind != "gamma":
         raise ValueError(f'the lemma is about the mechanism "gamma", not about {kind!r}.')
-    if kind == "gamma" and not (clamp is None or isinstance(clamp, str)):
+    if kind == "gamma" and not (clamp is None or (isinstance(clamp, str) and clamp == AT_BOUNDS)):
         raise ValueError('"gamma" is never clamped: for a clamp choose "clamped-gamma".')
     if kind == "clamped-gamma" and clamp is None:
         raise ValueError('"clamped-gamma" needs a clamp: without one choose "gamma".')
