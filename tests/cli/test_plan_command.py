@@ -54,7 +54,7 @@ def test_without_epsilon_visits_remember(folder: Path) -> None:
     assert plan.privacy == PrivacySettings(model="in the clear")
     assert not plan.hides_the_model
     assert 'model = "in the clear"' in (folder / "plan.toml").read_text()
-    assert "ε = ∞: nothing is protected" in made.stdout
+    assert "ε = ∞" in made.stdout
     assert "walklearn node book new" in made.stderr  # among 20 a book saves work
 
 
@@ -127,7 +127,7 @@ def test_check_explains_and_tries_rows(folder: Path) -> None:
     (folder / "rows.csv").write_text("age,blood pressure,ward,ill\n40,120,A,no\n50,90,B,yes\n")
     told = invoke("plan", "check", "plan.toml", "--data", "rows.csv")
     assert told.exit_code == 0, told.output
-    assert "rows.csv: 2 rows, all of which fit." in told.stdout
+    assert "rows.csv: 2 rows" in told.stdout
     told = json.loads(invoke("plan", "check", "plan.toml", "--json").stdout)
     assert told["digest"] == Plan.read(folder / "plan.toml").digest
     assert told["explained"]["who"] == "4 nodes with 5,000 rows"
@@ -135,7 +135,7 @@ def test_check_explains_and_tries_rows(folder: Path) -> None:
     (folder / "rows.csv").write_text("age,blood pressure,ward,ill\n40,120,C,no\n")
     wrong = invoke("plan", "check", "plan.toml", "--data", "rows.csv")
     assert wrong.exit_code == 2
-    assert "'C' is not among its categories" in wrong.output
+    assert "column 'ward': 'C'" in wrong.output
 
 
 def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
@@ -146,33 +146,33 @@ def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
     told = invoke("plan", "check", "plan.toml")
     assert told.exit_code == 0, told.output
     notes = " ".join(told.stderr.split())
-    for word in ("Raise updates", 'update = "saga"', "taken as they are", "book", "penalty"):
+    for word in ("10 updates", 'update = "saga"', "columns (a)", "node book new", "penalty = "):
         assert word in notes
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--epsilon", 3), "needs delta"),
-        ((*PRIVATE, "--updates", 50), "--updates follows from --epsilon"),
-        (("--features", "weight"), "declares neither it nor '*'"),
-        (("--name", "St. Olav"), "Error: --name must be of a-z, 0-9"),
-        (("--classes", "yes"), "Error: --classes must be two texts"),
-        (("--target", "age"), 'Error: --target "age" is also one of the features'),
-        (("--out", "schema.toml"), "schema.toml exists"),
+        (("--epsilon", 3), ["epsilon = 3", "delta"]),
+        ((*PRIVATE, "--updates", 50), ["--updates", "--epsilon"]),
+        (("--features", "weight"), ["--features weight", "schema.toml"]),
+        (("--name", "St. Olav"), ["--name", '"St. Olav"']),
+        (("--classes", "yes"), ["--classes", "−1", "+1"]),
+        (("--target", "age"), ['--target "age"', "features"]),
+        (("--out", "schema.toml"), ["schema.toml exists", "--out"]),
     ],
 )
-def test_what_cannot_be_a_plan(folder: Path, options: tuple[object, ...], words: str) -> None:
+def test_what_cannot_be_a_plan(folder: Path, options: tuple[object, ...], words: list[str]) -> None:
     refused = new(*options)
     assert refused.exit_code == 2
-    assert words in " ".join(refused.output.split())
+    assert all(word in " ".join(refused.output.split()) for word in words)
     assert not (folder / "plan.toml").exists()
 
 
 def test_a_schema_from_rows_or_for_others_is_refused(folder: Path) -> None:
     (folder / "schema.toml").write_text("[age]\nfrom_rows = true\nspread = 20\n")
-    assert "computed from rows" in new().output
+    assert "(from_rows = true)" in " ".join(new().output.split())
     (folder / "schema.toml").write_text('["*"]\nspread = 20\n')
-    assert "name them with --features" in " ".join(new().output.split())
+    assert "--features age,pressure" in " ".join(new().output.split())
     assert new("--features", "age, height").exit_code == 0
     assert Plan.read(folder / "plan.toml").features == ("age", "height")

@@ -133,7 +133,7 @@ def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for part in (
         "A classifier of 'label'", "400 rows of 4 features on 400 nodes", "accuracy 0.",
-        "ε = ∞: the model is not protected", "walklearn predict",
+        "ε = ∞", "walklearn predict",
     ):  # fmt: skip
         assert part in result.stdout, part
     assert "\x1b" not in result.stdout
@@ -152,10 +152,10 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     assert privacy["simulated"] is True  # it has a seed
     assert (privacy["private"], privacy["epsilon"], privacy["protected"]) == (False, None, [])
     assert privacy["would_be"] == Claim(3.0, 1e-5, "rows").to_dict()
-    assert privacy["not_protected"][0].startswith("No privacy claim: the noise was drawn from a")
+    assert privacy["not_protected"][0].startswith("No privacy claim")
     report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
     assert "- claim: ε = ∞" in report
-    assert "for everything that leaves" not in report
+    assert "ε = 3" not in report
     assert {"rows", "loss", "training_score"}.isdisjoint(facts["training"])
     model = Model.load(tmp_path / "model")
     assert model.encoding.feature_names == (
@@ -237,13 +237,12 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
     result = invoke(
         "train", *asked, *PRIVATE, "--seed", "1", "--verbose", "--out", tmp_path / "seeded"
     )
-    assert "published" not in result.stdout  # noise from a seed protects nobody
-    assert "Not protected: - No privacy claim: the noise was drawn from a seed." in " ".join(
-        result.stdout.split()
-    )
+    text = " ".join(result.stdout.split())
+    assert "publish it" not in text  # noise from a seed protects nobody
+    assert "Not protected: - No privacy claim" in text
     assert "\nProtected" not in result.stdout
     result = invoke("train", *asked, "--out", tmp_path / "clear")
-    assert "published" not in result.stdout
+    assert "publish it" not in " ".join(result.stdout.split())
     assert "training_score" in Model.load(tmp_path / "clear").details
 
 
@@ -253,9 +252,7 @@ def test_a_model_that_learnt_nothing_is_told_of_loudly(place: Path, tmp_path: Pa
         "--drop", "city", *SCALES, "--delta", "1e-5", *TASK,
     )  # fmt: skip
     poor = train(*asked, "--epsilon", "0.001", "--protect", "node", "--out", tmp_path / "poor")
-    (loud,) = [
-        note for note in poor["for_the_owner_alone"]["notes"] if "HARDLY BETTER THAN" in note
-    ]
+    (loud,) = [note for note in poor["for_the_owner_alone"]["notes"] if "HARDLY" in note]
     for help in ("--scale", "more rows", "fewer columns", "a larger ε", "--protect rows"):
         assert help in loud
     good = train(*asked, "--epsilon", "5", "--out", tmp_path / "good")
@@ -265,7 +262,7 @@ def test_a_model_that_learnt_nothing_is_told_of_loudly(place: Path, tmp_path: Pa
         *SCALES, *PRIVATE, "--protect", "node", "--out", tmp_path / "alone",
     )  # fmt: skip
     told = train(*alone)
-    assert any("every node has one row" in note for note in told["for_the_owner_alone"]["notes"])
+    assert any("--protect node" in note for note in told["for_the_owner_alone"]["notes"])
     assert "notes" not in {*poor, *good, *told}  # they were computed from the rows
 
 
@@ -277,7 +274,7 @@ def test_nothing_of_the_encoding_comes_from_private_data(place: Path, tmp_path: 
     for asked in (PRIVATE, CONSTANTS, ("--model-noise", "3", "0.001", "1", "10")):
         result = invoke(*arguments, *asked)
         assert result.exit_code == 2
-        assert "categories of 'city' must not be taken from the data" in result.stderr
+        assert "categories of 'city'" in result.stderr
         assert "--categories city=" in result.stderr
         assert "Oslo" not in result.stderr
     assert not (tmp_path / "model").exists()
@@ -307,7 +304,7 @@ def test_sites_may_have_names(tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "60 rows of 2 features on 4 nodes with 3 edges" in result.stdout
-    assert "1 of 4 nodes own no rows" in result.stderr
+    assert "1 of 4 nodes" in result.stderr
 
 
 @pytest.mark.parametrize("suffix", ["npz", "svmlight"])
@@ -383,7 +380,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     public = ("--rows", "400", "--schema", tmp_path / "schema.toml")
     result = invoke("advise", "--graph", place / "edges.txt", *PRIVATE, *public)
     assert result.exit_code == 0, result.output
-    assert "ε = 3 at δ = 1e-05 for everything that leaves" in result.stdout
+    assert "ε = 3 at δ = 1e-05 for everything" in result.stdout
     # Followed, it keeps its word.
     command = followed_from(result.stdout)
     followed = train(
@@ -456,8 +453,7 @@ def test_advice_under_privacy_asks_how_many_rows_there_are(place: Path) -> None:
     for asked in ((*PRIVATE, "--features", "4"), CONSTANTS):
         result = invoke("advise", "--graph", place / "edges.txt", *asked, "--feature-bound", "8")
         assert result.exit_code == 2
-        assert "how many rows are there in all?" in result.stderr
-        assert "--rows" in result.stderr
+        assert "--rows 5000" in " ".join(result.stderr.split())
 
 
 def test_the_task_is_guessed_and_can_be_said() -> None:
@@ -467,11 +463,11 @@ def test_the_task_is_guessed_and_can_be_said() -> None:
     assert task_of(numbers, "y", "auto") == "regression"
     assert task_of(numbers % 5, "y", "regression") == "regression"
     assert task_of(numbers / 7, "y", "auto") == "regression"
-    with pytest.raises(ValueError, match=r"60 different values in 60 rows.*--task regression"):
+    with pytest.raises(ValueError, match=r"'y' .*60 .*60 rows.*--task regression"):
         task_of(numbers, "y", "classification")
-    with pytest.raises(ValueError, match=r"is text, such as 'a'"):
+    with pytest.raises(ValueError, match=r"'y' .*'a'.*--task classification"):
         task_of(np.array(["a", "b"]), "y", "regression")
-    with pytest.raises(ValueError, match=r"'y' is 1 in every row.*right column"):
+    with pytest.raises(ValueError, match="'y' is 1 "):
         task_of(np.ones(3, dtype=int), "y", "auto")
 
 
@@ -483,20 +479,20 @@ def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -
     assert facts["walk"].startswith("Weighted(privacy=Laplace")
     report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
     assert "- claim: ε = ∞" in report
-    assert "ε = ∞: the model is not protected, as was asked for" in report
+    assert "asked for (in the clear)" in report
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--epsilon -2 --delta 0.1 --walk uniform", "epsilon must be a number of at least 0"),
-        ("--epsilon 2 --delta 7 --walk uniform", "delta must be in [0, 1), got 7"),
-        ("--model-noise 3 1e-3 1 2.5 --walk uniform", "whole number of at least 1, got 2.5"),
-        ("--model-noise 3 1e-3 1 20 --walk weighted", "noise on the model would protect nothing"),
-        ("--model-noise 3 1e-3 1 20 --epsilon 3 --delta 1e-5", "Leave out epsilon and delta, or"),
-        ("--epsilon 2 --delta 1e-5 --max-rows 40", "max_rows does not hide how many rows a node"),
-        ("--epsilon 2", "--epsilon was given without --delta"),
-        ("--epsilon 2 --delta 0", "never gives delta = 0"),
+        ("--epsilon -2 --delta 0.1 --walk uniform", r"epsilon .*-2\.0"),
+        ("--epsilon 2 --delta 7 --walk uniform", r"delta .*7\.0"),
+        ("--model-noise 3 1e-3 1 2.5 --walk uniform", r"--model-noise: TIMES .*2\.5"),
+        ("--model-noise 3 1e-3 1 20 --walk weighted", r"weighted walk .*Weighted\(privacy=\."),
+        ("--model-noise 3 1e-3 1 20 --epsilon 3 --delta 1e-5", "epsilon .*model_privacy, --"),
+        ("--epsilon 2 --delta 1e-5 --max-rows 40", 'max_rows .*protect="node".*total_rows'),
+        ("--epsilon 2", "--epsilon .*without --delta"),
+        ("--epsilon 2 --delta 0", "model .*delta = 0"),
     ],
 )
 def test_privacy_that_cannot_be_is_refused(
@@ -508,7 +504,7 @@ def test_privacy_that_cannot_be_is_refused(
         "--out", tmp_path / "model",
     )  # fmt: skip
     assert result.exit_code == 2, result.output
-    assert message in result.stderr
+    assert re.search(message, " ".join(result.stderr.split()))
     assert not (tmp_path / "model").exists()
 
 

@@ -141,7 +141,7 @@ def test_squared_hinge_has_no_probabilities() -> None:
     model = RandomWalkClassifier(loss="squared-hinge", random_state=0).fit(X, y)
     assert model.score(X, y) > 0.95
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(ValueError, match="does not tell 3 classes apart"):
+    with pytest.raises(ValueError, match=r"SquaredHinge\(\) .*3 classes"):
         RandomWalkClassifier(loss="squared-hinge").fit(*IRIS)
 
 
@@ -181,7 +181,7 @@ def test_it_stops_when_a_doubling_brings_little() -> None:
 @pytest.mark.parametrize("update", ["sgd", "saga"])
 def test_a_walk_that_has_not_settled_says_what_to_do(update: str) -> None:
     common: dict[str, Any] = {"update": update, "random_state": 0}
-    with pytest.warns(ConvergenceWarning, match=r"after 8000 updates .* Raise max_steps or tol"):
+    with pytest.warns(ConvergenceWarning, match="8000 updates .*max_steps or tol"):
         RandomWalkClassifier(max_steps=8000, tol=1e-6, **common).fit(*CANCER)
     model = RandomWalkClassifier(steps=4000, **common).fit(*CANCER)  # asked for: no warning
     assert model.n_iter_ == 4000
@@ -193,7 +193,7 @@ def test_a_walk_that_has_not_been_round_is_not_done() -> None:
     model = RandomWalkClassifier(graph="ring", walk="uniform", random_state=0).fit(X, y)
     assert (model.trace_.visits > 0).mean() > 0.9
     assert model.score(X, y) > 0.9
-    with pytest.warns(ConvergenceWarning, match=r"has seen only \d+ % of the network's 150"):
+    with pytest.warns(ConvergenceWarning, match=r"500 updates .*\d+ % .*150 nodes"):
         RandomWalkClassifier(graph="ring", max_steps=500, random_state=0).fit(X, y)
 
 
@@ -202,11 +202,11 @@ def test_a_walk_that_has_not_been_round_is_not_done() -> None:
 def test_columns_of_very_different_size_are_named_as_what_is_slow(update: str, make: Any) -> None:
     X, y = CANCER
     given: dict[str, Any] = {"update": update, "max_steps": 4000, "tol": 1e-9, "random_state": 0}
-    with pytest.warns(ConvergenceWarning, match=r'times as large as others.*standardise="auto"'):
+    with pytest.warns(ConvergenceWarning, match='226,669 .*standardise="auto"'):
         RandomWalkClassifier(standardise=False, **given).fit(make(X), y)
-    with pytest.warns(ConvergenceWarning, match="Raise max_steps") as warned:
+    with pytest.warns(ConvergenceWarning, match=r"4000 updates .*max_steps") as warned:
         RandomWalkClassifier(**given).fit(make(X), y)
-    assert "as large as others" not in str(warned[0].message)
+    assert "standardise" not in str(warned[0].message)
 
 
 def test_a_step_that_is_a_number_falls_as_those_that_are_found() -> None:
@@ -217,13 +217,13 @@ def test_a_step_that_is_a_number_falls_as_those_that_are_found() -> None:
 
 def test_steps_that_are_too_long_are_found_out() -> None:
     for given in ({"step_size": 1e6}, {"update": wl.updates.Sgd(wl.ConstantStep(10.0))}):
-        with pytest.raises(ValueError, match=r"the steps are too long. Use a smaller step"):
+        with pytest.raises(ValueError, match=r"infinity.*smaller step"):
             RandomWalkRegressor(**given, random_state=0).fit(*DIABETES)
 
 
 def test_who_gave_no_step_is_not_told_to_leave_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolve, "choose_step", lambda *_: wl.ConstantStep(10.0))
-    with pytest.raises(ValueError, match=r"diverged to infinity.*or use a larger penalty"):
+    with pytest.raises(ValueError, match=r"infinity.*columns.*penalty"):
         RandomWalkRegressor(update="sgd", random_state=0).fit(*DIABETES)
 
 
@@ -411,26 +411,26 @@ def test_losses_that_nobody_waits_for_are_the_same(
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"graph": "erdos"}, "Did you mean 'erdos-renyi'"),
-        ({"graph": wl.graphs.ring(5)}, "150 rows for the 5 nodes of the graph"),
-        ({"walk": "weighed"}, "walk must be one of auto, simple, uniform"),
-        ({"walk": wl.walks.Uniform(), "laziness": 0.5}, r"say Uniform\(laziness=0.5\) instead"),
-        ({"loss": "hinge"}, "no such loss for a classifier: choose logistic.*got 'hinge'"),
-        ({"loss": Squared()}, "does not tell 3 classes apart"),
-        ({"penalty": -1.0}, "penalty must be"),
-        ({"steps": 0}, "steps must be a whole number of at least 1 or None, got 0"),
-        ({"steps": 1.5}, "steps must be a whole number"),
-        ({"max_steps": -1}, "max_steps must be"),
-        ({"batch": 0}, "batch must be a whole number of at least 1 or None, got 0"),
-        ({"tol": "small"}, "tol must be a number"),
-        ({"average": True}, "average must be one of"),
-        ({"step_size": "long"}, "step_size must be None, a number"),
-        ({"step_size": -1.0}, "step constant c must be positive"),
-        ({"domain": 3.0}, r"such as domains.Ball\(10.0\)"),
-        ({"standardise": "yes"}, "standardise must be one of"),
-        ({"fit_intercept": "yes"}, "fit_intercept must be one of"),
-        ({"random_state": -3}, "random_state must be None"),
-        ({"laziness": 2.0}, "laziness must be in"),
+        ({"graph": "erdos"}, "'erdos' .*'erdos-renyi'"),
+        ({"graph": wl.graphs.ring(5)}, "150 rows .*5 nodes"),
+        ({"walk": "weighed"}, "walk .*'weighed'"),
+        ({"walk": wl.walks.Uniform(), "laziness": 0.5}, r"laziness=0.5 .*Uniform\(laziness=0.5\)"),
+        ({"loss": "hinge"}, "classifier: .*squared-hinge.*'hinge'"),
+        ({"loss": Squared()}, r"Squared\(\) .*3 classes"),
+        ({"penalty": -1.0}, r"penalty .*-1\.0"),
+        ({"steps": 0}, "^steps .*got 0"),
+        ({"steps": 1.5}, r"^steps .*1\.5"),
+        ({"max_steps": -1}, "max_steps .*-1"),
+        ({"batch": 0}, "batch .*got 0"),
+        ({"tol": "small"}, "tol .*'small'"),
+        ({"average": True}, "average .*'tail'.*True"),
+        ({"step_size": "long"}, "step_size .*'long'"),
+        ({"step_size": -1.0}, r"step constant c .*-1\.0"),
+        ({"domain": 3.0}, r"domain .*Ball\(10.0\), got 3.0"),
+        ({"standardise": "yes"}, "standardise .*'yes'"),
+        ({"fit_intercept": "yes"}, "fit_intercept .*'yes'"),
+        ({"random_state": -3}, "random_state .*-3"),
+        ({"laziness": 2.0}, r"laziness .*2\.0"),
     ],
 )
 def test_bad_parameters_are_told_apart(parameters: Any, message: str) -> None:
@@ -441,10 +441,10 @@ def test_bad_parameters_are_told_apart(parameters: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"nodes": [1, 2]}, r"there are 150 rows, nodes has shape \(2,\)"),
-        ({"nodes": [None] * 150}, "does not say who owns row 0"),
-        ({"nodes": np.full(150, np.nan)}, "does not say who owns row 0"),
-        ({"sample_weight": np.full(150, -1.0)}, "row 0 has weight -1"),
+        ({"nodes": [1, 2]}, r"nodes .*150 rows.*\(2,\)"),
+        ({"nodes": [None] * 150}, "nodes .*row 0"),
+        ({"nodes": np.full(150, np.nan)}, "nodes .*row 0"),
+        ({"sample_weight": np.full(150, -1.0)}, "sample_weight .*row 0 .*-1"),
     ],
 )
 def test_bad_arguments_are_told_apart(arguments: Any, message: str) -> None:
@@ -455,9 +455,9 @@ def test_bad_arguments_are_told_apart(arguments: Any, message: str) -> None:
 def test_a_node_that_is_not_in_the_graph_is_named() -> None:
     X, y = IRIS
     model = RandomWalkClassifier(graph=wl.graphs.ring(5))
-    with pytest.raises(ValueError, match=r"row 4 belongs to node 9, .* its 5 nodes are 0\.\.4"):
+    with pytest.raises(ValueError, match=r"row 4 .*node 9, .*5 nodes .*0\.\.4"):
         model.fit(X, y, nodes=[0, 1, 2, 3, 9] * 30)
-    with pytest.raises(ValueError, match=r"no such loss for a regressor.*got 'logistic'"):
+    with pytest.raises(ValueError, match=r"regressor: .*'logistic'"):
         RandomWalkRegressor(loss="logistic").fit(X, y)
 
 
@@ -470,5 +470,5 @@ def test_an_edge_list_may_name_its_nodes(tmp_path: Any) -> None:
     model.fit(X, y, nodes=names)
     assert model.graph_ == wl.graphs.from_edges([(1, 2), (2, 0)], 3)
     assert model.partial_fit(X, y, nodes=names).n_iter_ == 600
-    with pytest.raises(ValueError, match="row 0: node 'paris' owns this row and has no edge"):
+    with pytest.raises(ValueError, match=r"row 0: node 'paris' .*edges.txt"):
         model.fit(X, y, nodes=np.where(names == "rome", "paris", names))

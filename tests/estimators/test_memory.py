@@ -103,19 +103,19 @@ def test_other_rows_are_learnt_from_a_model_that_is_kept() -> None:
 
 def test_a_walk_that_is_cut_short_says_so() -> None:
     model = RandomWalkClassifier(update="saga", max_steps=20_000, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="gradient, as the token knows"):
+    with pytest.warns(ConvergenceWarning, match="20000 updates .*gradient"):
         model.fit(*CANCER)
 
 
 def test_what_does_not_go_together_is_refused() -> None:
     X, y = CANCER
-    with pytest.raises(ValueError, match="would say nothing to update='saga'"):
+    with pytest.raises(ValueError, match=r"step_size .*update='saga'"):
         RandomWalkClassifier(update="saga", step_size=PowerStep(0.1)).fit(X, y)
-    with pytest.raises(ValueError, match="saga"):
+    with pytest.raises(ValueError, match="'sagaa'"):
         RandomWalkClassifier(update="sagaa").fit(X, y)
-    with pytest.raises(ValueError, match="average='tail' is for the paper's update"):
+    with pytest.raises(ValueError, match=r"average='tail' .*update='saga'"):
         RandomWalkClassifier(update="saga", average="tail").fit(X, y)
-    with pytest.raises(ValueError, match="update must be"):
+    with pytest.raises(ValueError, match=r"update .*got 3"):
         RandomWalkClassifier(update=3).fit(X, y)
 
 
@@ -144,7 +144,7 @@ def test_auto_remembers_unless_something_is_private(settings: Any, update: Any) 
     assert isinstance(model.update_, update)
     tells = "walk" in settings or settings.get("model") == "in the clear"
     assert (model.walk_ == walks.Uniform()) != tells
-    with pytest.raises(ValueError, match="stores gradients"):
+    with pytest.raises(ValueError, match=r"^update='saga'"):
         RandomWalkClassifier(
             update="saga", epsilon=3.0, delta=1e-5, row_length=5.5, random_state=0
         ).fit(*CANCER)
@@ -152,7 +152,7 @@ def test_auto_remembers_unless_something_is_private(settings: Any, update: Any) 
 
 @pytest.mark.parametrize("walk", [RELEASED, walks.Jumping(RELEASED)], ids=str)
 def test_memory_would_tell_what_a_walk_has_released_by_a_mechanism(walk: Any) -> None:
-    with pytest.raises(ValueError, match="stores gradients"):
+    with pytest.raises(ValueError, match=r"^update='saga'"):
         RandomWalkClassifier(walk=walk, update="saga", random_state=0).fit(*CANCER)
 
 

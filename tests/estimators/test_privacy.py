@@ -29,6 +29,10 @@ PRIVATE: dict[str, Any] = {
     "feature_bound": 8.0,
     "model": "in the clear",
 }
+BY_HAND: dict[str, Any] = dict.fromkeys(["epsilon", "delta", "model"]) | {
+    "model_privacy": privacy.ModelNoise(1.0, 1.0, 5)
+}
+FROM_ROWS = {"*": {"spread": 1, "from_rows": True}}
 
 
 def private(**changes: Any) -> RandomWalkClassifier:
@@ -61,12 +65,11 @@ def test_a_model_whose_noise_came_from_a_seed_claims_nothing() -> None:
         assert (told["epsilon"], told["delta"], told["unit"]) == (None, None, None)
         assert told["would_be"] == wl.privacy.Claim(3.0, 1e-5, "rows").to_dict()
         assert told["protected"] == []
-        first = "No privacy claim: the noise was drawn from a seed."
-        assert told["not_protected"][0].startswith(first)
+        assert told["not_protected"][0].startswith("No privacy claim")
 
 
 def test_a_delta_that_is_not_small_is_told_with_the_claim() -> None:
-    with pytest.warns(UserWarning, match="δ = 0.01 is large for 569 rows"):
+    with pytest.warns(UserWarning, match="δ = 0.01 .*569 rows"):
         large = total(delta=0.01, random_state=None, steps=3).fit(X, Y, nodes=NODES)
     told = large.to_model().privacy
     assert told["epsilon"] == 3.0
@@ -114,7 +117,7 @@ def test_public_scales_come_from_a_schema_and_predictions_are_cut_off_alike() ->
     np.testing.assert_array_equal(
         kept.predict({f"x{at}": far[:, at] for at in range(30)}), model.predict(far)
     )
-    with pytest.raises(ValueError, match="says already what becomes of the columns"):
+    with pytest.raises(ValueError, match=r"schema .*encoding"):
         model.to_model([f"c{at}" for at in range(30)])
     sparse = csr_array(np.abs(RAW))
     wide = RandomWalkClassifier(schema={"*": {"spread": 100}}, steps=500, random_state=0)
@@ -134,7 +137,7 @@ def test_without_a_seed_the_release_is_real_and_exact() -> None:
     seeded = total(steps=30).fit(X, Y, nodes=NODES)
     assert seeded.ledger_.simulated
     assert any("from a seed" in each for each in seeded.to_model().privacy["not_protected"])
-    assert "No privacy claim: the noise was drawn from a seed." in str(seeded.ledger_)
+    assert "No privacy claim" in str(seeded.ledger_)
     assert str(seeded.ledger_).count("seed") == 1
     assert "this fit alone" not in str(seeded.ledger_)
     unprotected = RandomWalkClassifier(steps=30).fit(X, Y)
@@ -142,11 +145,11 @@ def test_without_a_seed_the_release_is_real_and_exact() -> None:
 
 
 def test_an_epsilon_above_10_is_called_weak() -> None:
-    with pytest.warns(UserWarning, match="ε = 12 offers little protection"):
+    with pytest.warns(UserWarning, match="ε = 12 .*162,756"):
         total(epsilon=12.0, steps=3).fit(X, Y, nodes=NODES)
     noise = privacy.ModelNoise.calibrate(epsilon=15.0, delta=1e-5, clip=1.0, max_contributions=10)
     by_hand = RandomWalkClassifier(model_privacy=noise, step_size=0.1, random_state=0, steps=3)
-    with pytest.warns(UserWarning, match="ε = 15 offers little protection"):
+    with pytest.warns(UserWarning, match="ε = 15 .*3,269,018"):
         by_hand.fit(X, Y, nodes=NODES)
 
 
@@ -198,7 +201,7 @@ def test_where_rows_are_the_unit_a_cap_does_not_hide_their_number() -> None:
     noise = privacy.ModelNoise(1.0, 1.0, 5)
     by_hand = RandomWalkClassifier(model_privacy=noise, max_rows=40)
     for refused in (total(max_rows=40), private(max_rows=40), by_hand):
-        with pytest.raises(ValueError, match="max_rows does not hide how many rows a node has"):
+        with pytest.raises(ValueError, match=r'^max_rows .*protect="node".*total_rows'):
             refused.fit(X, Y, nodes=NODES)
 
 
@@ -275,43 +278,34 @@ def test_every_mechanism(mechanism: str) -> None:
 
 
 def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
-    with pytest.raises(privacy.InfeasiblePrivacyError, match="use clamped-gamma"):
+    with pytest.raises(privacy.InfeasiblePrivacyError, match=r"epsilon = 3 .*clamped-gamma"):
         private(mechanism="gamma").fit(X, Y)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epsilon": 3.0}, "delta"),
-        (TOTAL, "needs public facts about the rows, .*what is taken from the rows would leak"),
-        ({"delta": 0.1}, "epsilon"),
-        ({"model": "in the clear"}, "model goes with epsilon"),
-        ({**TOTAL, "model": "clear"}, "model must be one of"),
-        ({**TOTAL, "delta": 0.0, "row_length": 5.5}, "never gives delta = 0"),
-        ({**TOTAL, "protect": "row"}, 'protect must be "rows"'),
-        ({**TOTAL, "row_length": 5.5, "walk": "weighted"}, "need public bounds: pass"),
+        ({"epsilon": 3.0}, "epsilon = 3 .*delta"),
+        (TOTAL, "epsilon = 3 .*schema=.*row_length.*feature_bound"),
+        ({"delta": 0.1}, "delta .*without epsilon"),
+        ({"model": "in the clear"}, "^model .*epsilon"),
+        ({**TOTAL, "model": "clear"}, "^model .*'clear'"),
+        ({**TOTAL, "delta": 0.0, "row_length": 5.5}, "delta = 0"),
+        ({**TOTAL, "protect": "row"}, "protect .*'row'"),
+        ({**TOTAL, "row_length": 5.5, "walk": "weighted"}, "L_i.*feature_bound.*step_size"),
+        ({**BY_HAND, **TOTAL, "row_length": 5.5}, "epsilon .*model_privacy, --model-noise"),
+        ({"schema": {"*": {"spread": 1}}, "standardise": True}, "^standardise.*, and the schema"),
+        ({"schema": {"x0": {"categories": ["a"]}}}, "'x0', .*read_rows"),
+        ({"schema": {"age": {"spread": 1}}}, "scale .*'age'"),
+        ({**TOTAL, "schema": FROM_ROWS}, r"'\*' .*from_rows = true"),
         (
-            {**TOTAL, "row_length": 5.5, "model_privacy": privacy.ModelNoise(1.0, 1.0, 5)},
-            "Leave out epsilon and delta, or",
-        ),
-        ({"schema": {"*": {"spread": 1}}, "standardise": True}, "leave one of them out"),
-        ({"schema": {"x0": {"categories": ["a"]}}}, "X has numbers only"),
-        ({"schema": {"age": {"spread": 1}}}, "'age', which is not a column"),
-        (
-            {**TOTAL, "schema": {"*": {"spread": 1, "from_rows": True}}},
-            "were computed from rows",
-        ),
-        (
-            {
-                "walk": walks.Weighted(privacy=LAPLACE),
-                "schema": {"*": {"spread": 1, "from_rows": True}},
-            },
-            "were computed from rows",
+            {"walk": walks.Weighted(privacy=LAPLACE), "schema": FROM_ROWS},
+            r"'\*' .*from_rows = true",
         ),
         (
             {**TOTAL, "walk": "weighted", "feature_bound": 8.0, "protect": "node",
              "total_rows": 600.0},
-            "need a public cap on the rows of a node",
+            'L_i .*protect="node" .*max_rows.*total_rows',
         ),
     ],
 )  # fmt: skip
@@ -420,9 +414,9 @@ def test_two_copies_of_a_private_training_do_not_both_continue() -> None:
     """Each would contribute up to the cap."""
     model = total(steps=30, warm_start=True).fit(X, Y, nodes=NODES)
     twin, deep = copy.copy(model), copy.deepcopy(model)
-    with pytest.raises(ValueError, match="cannot continue in a copy"):
+    with pytest.raises(ValueError, match="pickling"):
         deep.fit(X, Y, nodes=NODES)
-    with pytest.raises(ValueError, match="at other nodes"):
+    with pytest.raises(ValueError, match="512 of 569 rows"):
         model.fit(X, Y, nodes=NODES[::-1])
     assert model.fit(X, Y, nodes=NODES).fit(X, Y, nodes=NODES).n_iter_ == 90
     with pytest.raises(ValueError, match="was continued before, by a copy"):
@@ -433,7 +427,7 @@ def test_a_pickled_private_training_does_not_continue() -> None:
     model = total(steps=30, warm_start=True).fit(X, Y, nodes=NODES)
     again = pickle.loads(pickle.dumps(model))
     assert (again.predict(X) == model.predict(X)).all()
-    with pytest.raises(ValueError, match="Start with a new estimator"):
+    with pytest.raises(ValueError, match="pickling"):
         again.fit(X, Y, nodes=NODES)
     free = RandomWalkClassifier(steps=30, warm_start=True).fit(X, Y)
     assert pickle.loads(pickle.dumps(free)).fit(X, Y).n_iter_ == 60
@@ -462,13 +456,13 @@ def test_a_mechanism_of_ones_own() -> None:
     model = RandomWalkClassifier(walk=walk, steps=2000, random_state=0).fit(X, Y)
     assert model.walk_.mechanism == mechanism
     assert np.array_equal(model._state.units.scale, np.ones(30))  # not standardised
-    with pytest.raises(ValueError, match="brings its own mechanism"):
+    with pytest.raises(ValueError, match=r"^Weighted\(privacy=.*epsilon and delta"):
         private(walk=walk).fit(X, Y)
 
 
 def test_noise_of_ones_own() -> None:
     noise = privacy.ModelNoise.calibrate(epsilon=3.0, delta=0.01, clip=3.0, max_contributions=20)
-    own = {"model_privacy": noise, "epsilon": None, "delta": None, "model": None}
+    own = BY_HAND | {"model_privacy": noise}
     alone = private(**own).fit(X, Y)
     assert isinstance(alone.walk_, walks.Uniform)
     assert alone.ledger_.largest_total(0.01)[1] <= 3.0
@@ -488,39 +482,18 @@ def test_noise_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"standardise": True}, "takes the scale of every column from the rows, which would leak"),
-        ({"walk": walks.Uniform(normalise=True)}, "scales steps by the true L_i"),
-        ({"walk": walks.Weighted(np.ones(569))}, "not about a given importance"),
-        (
-            {
-                "epsilon": None,
-                "delta": None,
-                "model": None,
-                "walk": "weighted",
-                "model_privacy": privacy.ModelNoise(1.0, 1.0, 5),
-            },
-            "discloses its importance in the clear",
-        ),
-        (
-            {
-                "epsilon": None,
-                "delta": None,
-                "model": None,
-                "feature_bound": None,
-                "model_privacy": privacy.ModelNoise(1.0, 1.0, 5),
-            },
-            "need public bounds: pass feature_bound",
-        ),
-        ({"model_privacy": 3.0}, "must be a privacy.ModelNoise"),
-        (
-            {"mechanism": "laplacian"},
-            "no mechanism 'laplacian', .*'laplace'. Choose one of gamma",
-        ),
-        ({"feature_bound": -1.0}, "feature_bound must be a positive number"),
-        ({"max_rows": 0}, "max_rows must be a positive number"),
-        ({"penalty": 0.0, "fit_intercept": False}, "use a penalty"),
-        ({"epsilon": -1.0}, "epsilon must be a number of at least 0"),
-        ({"delta": 1.5}, "delta must be in"),
+        ({"standardise": True}, "standardise=True .*schema="),
+        ({"walk": walks.Uniform(normalise=True)}, r"Uniform\(normalise=True\) .*L_i"),
+        ({"walk": walks.Weighted(np.ones(569))}, r"L_i, .*Weighted\(importance, public=True\)"),
+        ({**BY_HAND, "walk": "weighted"}, r"weighted walk .*noise .*Weighted\(privacy=\.\.\.\)"),
+        ({**BY_HAND, "feature_bound": None}, "L_i.*feature_bound.*step_size"),
+        ({"model_privacy": 3.0}, r"model_privacy .*ModelNoise .*float"),
+        ({"mechanism": "laplacian"}, "'laplacian', .*'laplace'.*gamma, clamped-gamma"),
+        ({"feature_bound": -1.0}, r"feature_bound .*-1\.0"),
+        ({"max_rows": 0}, "max_rows .*got 0"),
+        ({"penalty": 0.0, "fit_intercept": False}, "penalty = 0 .*lower="),
+        ({"epsilon": -1.0}, r"epsilon .*-1\.0"),
+        ({"delta": 1.5}, r"delta .*1\.5"),
     ],
 )
 def test_claims_that_would_be_false_are_refused(changes: Any, message: str) -> None:
@@ -530,7 +503,7 @@ def test_claims_that_would_be_false_are_refused(changes: Any, message: str) -> N
 
 def test_private_steps_cannot_rest_on_earlier_units() -> None:
     model = RandomWalkClassifier(steps=500, random_state=0).partial_fit(X, Y, [0, 1])
-    with pytest.raises(ValueError, match="begin with a new estimator"):
+    with pytest.raises(ValueError, match=r"protected, .*first call"):
         model.set_params(**PRIVATE).partial_fit(X, Y)
 
 
@@ -569,5 +542,5 @@ def test_a_constant_that_was_released_again_is_not_claimed_as_if_it_was_once() -
 
 def test_a_walk_that_tells_cannot_follow_one_that_had_the_whole_budget() -> None:
     model = total(steps=30, warm_start=True, feature_bound=5.5).fit(X, Y, nodes=NODES)
-    with pytest.raises(ValueError, match="nothing of it is left for Weighted"):
+    with pytest.raises(ValueError, match=r"ε .*first call.*L_i.*Weighted\(\)"):
         model.set_params(walk="weighted").fit(X, Y, nodes=NODES)

@@ -98,7 +98,7 @@ def test_the_problem_that_is_posed_is_sparse_and_the_rows_stay_as_they_are() -> 
 
 def test_dense_units_do_not_suit_sparse_rows() -> None:
     model = RandomWalkClassifier(steps=100, random_state=1).fit(DENSE, LABELS)
-    with pytest.raises(ValueError, match=r"would fill sparse rows up. Pass dense rows"):
+    with pytest.raises(ValueError, match=r"X\.toarray\(\)"):
         model.partial_fit(X, LABELS)
 
 
@@ -111,7 +111,7 @@ def test_long_rows_are_shortened() -> None:
     np.testing.assert_allclose(ours.toarray(), theirs)
     assert np.linalg.norm(ours.toarray(), axis=1).max() <= 0.7
     rows.data[rows.indptr[7]] = np.inf
-    with pytest.raises(ValueError, match="row 7 has a value that is NaN or infinite"):
+    with pytest.raises(ValueError, match=r"row 7 .*NaN"):
         clip_features(rows, 0.7)
 
 
@@ -121,11 +121,11 @@ def test_a_model_predicts_sparse_rows_too(tmp_path: Any) -> None:
     model = wl.Model.load(tmp_path / "model")
     np.testing.assert_array_equal(model.predict(X), fitted.predict(X))
     np.testing.assert_allclose(model.predict_proba(X.tocsc()), fitted.predict_proba(X))
-    with pytest.raises(ValueError, match=r"must have shape \(rows, 9\)"):
+    with pytest.raises(ValueError, match=r"X .*\(rows, 9\).*\(120, 4\)"):
         model.predict(X[:, :4])
     wrong = X.copy()
     wrong.data[wrong.indptr[4]] = np.nan
-    with pytest.raises(ValueError, match="row 4 of X has a value that is NaN"):
+    with pytest.raises(ValueError, match=r"row 4 of X .*NaN"):
         model.predict(wrong)
 
 

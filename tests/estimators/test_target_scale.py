@@ -69,13 +69,13 @@ def test_regression_under_epsilon_learns(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "needs a public centre and spread of the target"),
-        ({"target_centre": 150.0}, "target_centre was given without target_spread"),
-        ({"target_spread": 80.0}, "target_spread was given without target_centre"),
-        ({"target_centre": 150.0, "target_spread": 0.0}, "positive spread"),
-        ({"target_centre": 150.0, "target_spread": "80"}, "must be numbers"),
-        ({"target_centre": float("nan"), "target_spread": 1.0}, "finite centre"),
-        ({**SCALE, "fit_intercept": False}, "fit_intercept=True"),
+        ({}, "epsilon .*target_centre.*target_spread"),
+        ({"target_centre": 150.0}, "target_centre .*without target_spread"),
+        ({"target_spread": 80.0}, "target_spread .*without target_centre"),
+        ({"target_centre": 150.0, "target_spread": 0.0}, r"150\.0 and 0\.0"),
+        ({"target_centre": 150.0, "target_spread": "80"}, "target_centre .*'80'"),
+        ({"target_centre": float("nan"), "target_spread": 1.0}, r"nan and 1\.0"),
+        ({**SCALE, "fit_intercept": False}, "150 .*fit_intercept=True"),
     ],
 )
 def test_epsilon_without_a_public_scale_is_refused(given: dict[str, Any], words: str) -> None:
@@ -88,9 +88,7 @@ def test_noise_made_by_hand_needs_a_public_scale_too() -> None:
     by_hand: dict[str, Any] = {
         "model_privacy": noise, "schema": PUBLIC, "random_state": 0, "steps": 20, "step_size": 0.1,
     }  # fmt: skip
-    with pytest.raises(
-        ValueError, match=r"model_privacy .* public centre and spread of the target"
-    ):
+    with pytest.raises(ValueError, match=r"model_privacy .*target_centre.*target_spread"):
         RandomWalkRegressor(**by_hand).fit(X, Y, nodes=NODES)
     model = RandomWalkRegressor(**by_hand, **SCALE).fit(X, Y, nodes=NODES)
     scaled = np.clip((Y - 150.0) / 80.0, -3.0, 3.0)
@@ -191,7 +189,7 @@ def test_weights_sparse_rows_and_streams_use_the_same_scale() -> None:
         stream.partial_fit(standard, Y, nodes=NODES)
     assert 100.0 < stream.intercept_ < 200.0
     stream.set_params(target_spread=90.0)
-    with pytest.raises(ValueError, match="must stay as they were"):
+    with pytest.raises(ValueError, match=r"protected, .*first call"):
         stream.partial_fit(standard, Y, nodes=NODES)
 
 
@@ -220,8 +218,8 @@ def test_a_schema_declares_the_scale_of_a_target_with_a_name() -> None:
     np.testing.assert_allclose(declared.to_model().predict(rows), declared.predict(rows))
     problem, _ = RandomWalkRegressor(**private).pose(rows, target, nodes=NODES)
     assert np.abs(problem.y).max() <= 3.0
-    with pytest.raises(ValueError, match="public centre and spread"):
+    with pytest.raises(ValueError, match=r"epsilon .*target_centre.*target_spread"):
         RandomWalkRegressor(**private).fit(rows, Y, nodes=NODES)
     private["schema"]["progress"] = {**entry, "from_rows": True}
-    with pytest.raises(ValueError, match="computed from rows"):
+    with pytest.raises(ValueError, match=r"'progress' .*from_rows = true"):
         RandomWalkRegressor(**private).fit(rows, target, nodes=NODES)

@@ -133,16 +133,16 @@ def test_a_stream_teaches_as_much_as_scikit_learns_sgd() -> None:
 def test_classes_are_told_in_the_first_call() -> None:
     X, y = IRIS
     model = RandomWalkClassifier(random_state=0, steps=1000)
-    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+    with pytest.raises(ValueError, match=r"classes .*partial_fit"):
         model.partial_fit(X, y)
     model.partial_fit(X[:50], y[:50], classes=[2, 1, 0])  # one class only, so far
     assert model.classes_.tolist() == [0, 1, 2]
     model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="the same in every call: they were"):
+    with pytest.raises(ValueError, match=r"^classes .*\[0 1 2\]"):
         model.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match=r"labels \[7\] that are not among the classes"):
+    with pytest.raises(ValueError, match=r"labels \[7\] .*\[0 1 2\]"):
         model.partial_fit(X, np.full(len(X), 7))
-    with pytest.raises(ValueError, match="features"):
+    with pytest.raises(ValueError, match=r"2 features.*4 features"):
         model.partial_fit(X[:, :2], y)
 
 
@@ -166,9 +166,9 @@ def test_new_nodes_join_and_known_ones_keep_their_numbers() -> None:
     model.partial_fit(X, y, nodes=np.array(["a", "b", "c"])[rows % 3])
     assert model._state.network.names == ("b", "d", "a", "c")
     assert model.graph_.node_count == model.ledger_.nodes == 4
-    with pytest.raises(ValueError, match=r"pass nodes=\.\.\. for these, too"):
+    with pytest.raises(ValueError, match=r"earlier rows .*nodes=\.\.\."):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="the graph must not change"):
+    with pytest.raises(ValueError, match=r"network: .*graph"):
         model.set_params(graph="ring").partial_fit(X, y, nodes=rows % 3)
 
 
@@ -197,7 +197,7 @@ def test_warm_start_goes_on(update: str) -> None:
     np.testing.assert_array_equal(cold.weights_, first)
     cold.fit(X, y)  # begins anew
     np.testing.assert_array_equal(cold.weights_, first)
-    with pytest.raises(ValueError, match="with warm_start the classes must stay"):
+    with pytest.raises(ValueError, match=r"warm_start .*\[0 1\], now \[1 2\]"):
         model.fit(X, y + 1)
 
 
@@ -261,7 +261,7 @@ def test_a_total_is_never_exceeded_by_walking_on() -> None:
         assert model.ledger_.to_dict() == before  # the cap was paid for, and holds
         assert model.trace_.contributions.max() <= cap
     assert not np.array_equal(model.weights_, first)
-    with pytest.warns(UserWarning, match="no node can add to the model again"):
+    with pytest.warns(UserWarning, match=f"ε allows {cap} times"):
         model.fit(X[:40], y[:40])
 
 
@@ -277,7 +277,7 @@ def test_what_would_take_a_node_past_the_total_is_refused() -> None:
         for _ in range(12):  # each time L_i is told anew
             model.fit(X, y, nodes=np.arange(len(X)) % 20)
 
-    with pytest.raises(wl.privacy.BudgetExceededError, match="past the budget of ε = 3"):
+    with pytest.raises(wl.privacy.BudgetExceededError, match=r"importance .*node 0 .*ε = 3 at"):
         walk_on()
     assert 2.5 < model.ledger_.largest_total(1e-5)[1] <= 3.0  # nothing half done
 
@@ -291,7 +291,7 @@ def test_an_interrupt_between_two_rounds_keeps_the_model_and_is_told_after_going
     model = RandomWalkClassifier(
         steps=1000, random_state=0, warm_start=True, callback=interrupt, **PRIVATE
     )
-    with pytest.warns(UserWarning, match="interrupted after"):
+    with pytest.warns(UserWarning, match=r"interrupted after \d+ updates"):
         model.fit(X, y)
     assert model.interrupted_
     assert 0 < model.n_iter_ < 1000
@@ -318,15 +318,15 @@ def test_what_does_not_fit_a_kept_model_is_refused() -> None:
     X, y = IRIS
     model = RandomWalkClassifier(steps=10, random_state=0).fit(X, y).to_model()
     for rows, labels, parameters, why in (
-        (X, y, PRIVATE, "a private walk cannot begin with a model that was trained before"),
-        (X[:, :3], y, {}, "has 15 numbers, the softmax loss and an intercept; here they are 12"),
-        (X, y, {"fit_intercept": False}, "here they are 12, softmax and no intercept"),
-        (X[:100], y[:100], {}, r"tells the classes \(0, 1, 2\) apart, and y has \(0, 1\)"),
+        (X, y, PRIVATE, "private walk"),
+        (X[:, :3], y, {}, "15 numbers, .* 12, softmax and an"),
+        (X, y, {"fit_intercept": False}, "15 numbers, .* 12, .*no intercept"),
+        (X[:100], y[:100], {}, r"classes \(0, 1, 2\) .*\(0, 1\)"),
     ):
         with pytest.raises(ValueError, match=why):
             RandomWalkClassifier(**parameters, random_state=0).resume_from(model).fit(rows, labels)
     other = RandomWalkRegressor(random_state=0).resume_from(model)
-    with pytest.raises(ValueError, match=r"the softmax loss .* here they are 5, squared"):
+    with pytest.raises(ValueError, match=r"15 numbers, .* 5, squared"):
         other.fit(X, y)
 
 
@@ -334,7 +334,7 @@ def test_terms_stay_as_they_were() -> None:
     X, y = CANCER
     model = RandomWalkClassifier(epsilon=3.0, delta=1e-5, row_length=5.5, random_state=0, steps=20)
     model.partial_fit(X[:40], y[:40], [0, 1])
-    with pytest.raises(ValueError, match="must stay as they were in the first call"):
+    with pytest.raises(ValueError, match=r"protected, .*first call"):
         model.set_params(epsilon=9.0).partial_fit(X[:40], y[:40])
 
 
@@ -351,15 +351,15 @@ def test_the_mechanism_of_a_walk_stays_as_it_was(first: Any, then: Any) -> None:
     X, y = CANCER
     model = RandomWalkClassifier(walk=first, random_state=0, steps=20, standardise=False)
     model.partial_fit(X[:40], y[:40], [0, 1])
-    with pytest.raises(ValueError, match="must stay as they were in the first call"):
+    with pytest.raises(ValueError, match=r"protected, .*first call"):
         model.set_params(walk=then).partial_fit(X[:40], y[:40])
 
 
 @pytest.mark.parametrize(
     ("terms", "claim", "what"),
     [
-        ({}, "not_protected", "told its neighbours its L_i in the clear"),
-        (PRIVATE, "protected", "released in an earlier call"),
+        ({}, "not_protected", "neighbours its L_i"),
+        (PRIVATE, "protected", "every node, released"),
     ],
 )
 def test_what_an_earlier_call_told_of_the_constants_is_not_forgotten(
@@ -429,10 +429,10 @@ def test_a_row_that_moved_to_another_node_is_refused_before_anything_is_drawn(
     for again in (model.partial_fit, warm.fit):
         with monkeypatch.context() as patch:
             patch.setattr(training, "walk_on", lambda *_: pytest.fail("noise was drawn"))
-            with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows were at other nodes"):
+            with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows"):
                 again(rows[shuffled], y[shuffled])
             for form in (csr_array(X), X, X.astype(np.float32)):  # in whatever form it comes back
-                with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows were at other"):
+                with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows"):
                     again(form[shuffled], y[shuffled])
     assert (model.coef_.tolist(), model.ledger_.to_dict()) == (before.tolist(), ledger)
     with warnings.catch_warnings():

@@ -81,7 +81,7 @@ def test_a_model_of_an_own_update_is_made_and_reloaded() -> None:
 def test_an_update_with_a_name_of_its_own_for_the_model() -> None:
     fitted = fit(Dual(), steps=200)
     assert fitted.score(X, y > 0) > 0.6
-    with pytest.raises(ValueError, match='no array "model"'):
+    with pytest.raises(ValueError, match=r'Dual\(\) .*"model"'):
         wl.RandomWalkClassifier(update=Dual(), steps=5).resume_from(fitted.to_model()).fit(
             X, y > 0, nodes=NODES
         )
@@ -97,16 +97,16 @@ def test_a_converging_update_without_secrets_runs_under_epsilon() -> None:
 
 @pytest.mark.parametrize("update", [Converging(), wl.updates.Saga(), "saga"], ids=repr)
 def test_partial_fit_refuses_updates_that_need_fixed_rows(update: Any) -> None:
-    with pytest.raises(ValueError, match="partial_fit"):
+    with pytest.raises(ValueError, match=r"^partial_fit"):
         wl.RandomWalkClassifier(update=update).partial_fit(X, y > 0, classes=[False, True])
 
 
 def test_a_cap_below_the_gradients_of_a_visit_is_refused_before_it_is_charged() -> None:
-    with pytest.raises(ValueError, match="Raise max_contributions"):
+    with pytest.raises(ValueError, match=r"Two\(\) .*max_contributions"):
         fit(Two(), steps=4, **BUDGET)
     noise = wl.privacy.ModelNoise(1.0, 1.0, max_contributions=1)
     problem = wl.Problem(X, y, node_of_row=NODES)
-    with pytest.raises(ValueError, match="Raise max_contributions"):
+    with pytest.raises(ValueError, match=r"Two\(\) .*max_contributions"):
         wl.simulate(problem, wl.graphs.ring(10), "uniform", update=Two(), privacy=noise, steps=5)
 
 
@@ -117,7 +117,7 @@ def test_a_refused_update_draws_and_charges_no_release() -> None:
         model_privacy=wl.privacy.ModelNoise(1.0, 8.0, 1, "node"), steps=5, feature_bound=1.0,
         random_state=1,
     )  # fmt: skip
-    with pytest.raises(ValueError, match="Raise max_contributions"):
+    with pytest.raises(ValueError, match=r"Two\(\) .*max_contributions"):
         estimator.prepare(X_short, y > 0, nodes=NODES)  # which draws and charges nothing
 
 
@@ -133,5 +133,5 @@ def test_a_cap_that_is_too_small_for_another_visit_issues_a_warning() -> None:
     )
     estimator.fit(X, y > 0, nodes=NODES)
     assert set(estimator.trace_.contributions[0].tolist()) == {4}  # two visits of two gradients
-    with pytest.warns(UserWarning, match="no node can add to the model again"):
+    with pytest.warns(UserWarning, match="ε allows 5 times"):
         estimator.fit(X, y > 0, nodes=NODES)

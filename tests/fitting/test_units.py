@@ -57,5 +57,5 @@ def test_without_an_intercept_nothing_is_shifted() -> None:
 
 def test_a_column_that_spans_too_much_is_refused() -> None:
     X = np.array([[0.0, 1.7e308], [1.0, -1.7e308], [0.0, -1.7e308]])
-    with pytest.raises(ValueError, match="column 1 of X spans more than"):
+    with pytest.raises(ValueError, match="column 1 of X"):
         Units.standard(X, np.ones(3), intercept=True)

@@ -160,31 +160,31 @@ def test_the_cap_is_hardly_wasted_and_hardly_reached() -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no rows": ({"rows": None}, r'protect="rows" needs the public number of rows'),
+    "no rows": ({"rows": None}, r'protect="rows" .*\(rows\)'),
     "no rows for the sum": (
         {"rows": None, "protect": "node", "aggregate": "sum"},
-        r'aggregate="sum" needs the public number of rows',
+        r'aggregate="sum" .*\(rows\)',
     ),
-    "no length": ({"row_length": None}, r"typical centre and spread"),
-    "no nodes": ({"nodes": 0}, r"nodes must be a whole number"),
-    "negative rows": ({"rows": -1.0}, r"rows must be positive"),
-    "no features": ({"features": None}, r"give features"),
-    "a unit": ({"protect": "row"}, r"protect must be"),
-    "delta 0": ({"delta": 0.0}, r"positive delta"),
-    "no epsilon": ({"epsilon": float("inf")}, r"no privacy"),
-    "a share of nothing": ({"constants_share": 0.5}, r"tells nothing"),
-    "a share of all": ({"constants_share": 1.0, "tells": True}, r"between 0 and 1"),
+    "no length": ({"row_length": None}, r"row_length, feature_bound.* None"),
+    "no nodes": ({"nodes": 0}, "nodes .*got 0"),
+    "negative rows": ({"rows": -1.0}, r"^rows .*-1\.0"),
+    "no features": ({"features": None}, "epsilon .*features"),
+    "a unit": ({"protect": "row"}, "protect .*'row'"),
+    "delta 0": ({"delta": 0.0}, "delta = 0"),
+    "no epsilon": ({"epsilon": float("inf")}, "epsilon = inf"),
+    "a share of nothing": ({"constants_share": 0.5}, "constants_share .*L_i"),
+    "a share of all": ({"constants_share": 1.0, "tells": True}, r"constants_share .*1\.0"),
     "too little noise": (
         {"noise_multiplier": 1.0},
-        r"already 1 contribution .* Raise it, or ε\.$",
+        r"noise_multiplier = 1 .* 1 contribution .*ε\.$",
     ),
     "too large a cap": (
         {"noise_multiplier": 10.0, "max_contributions": 50},
-        r"already 50 contributions .* or lower max_contributions",
+        "noise_multiplier = 10 .* 50 contributions .*max_contributions",
     ),
-    "no clip": ({"clip": 0.0}, r"clip must be positive"),
-    "no step": ({"step": 0.0}, r"step must be positive"),
-    "half an update": ({"updates": 0.5}, r"updates must be a whole number"),
+    "no clip": ({"clip": 0.0}, r"clip .*0\.0"),
+    "no step": ({"step": 0.0}, r"^step .*0\.0"),
+    "half an update": ({"updates": 0.5}, r"^updates .*0\.5"),
 }
 
 
@@ -196,9 +196,9 @@ def test_bad_input_is_refused(case: str) -> None:
 
 
 def test_a_delta_that_would_let_rows_be_shown_is_told_of() -> None:
-    with pytest.warns(UserWarning, match=r"δ = 0.01 is large for 455 rows.*4.55 of.*as 0.0001"):
+    with pytest.warns(UserWarning, match=r"δ = 0.01 .*455 rows.*4.55 .*0.0001"):
         allotted(delta=0.01)
-    with pytest.warns(UserWarning, match="large for 20 nodes"):
+    with pytest.warns(UserWarning, match="δ = 0.05 .*20 nodes"):
         allotted(delta=0.05, protect="node")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -208,5 +208,5 @@ def test_a_delta_that_would_let_rows_be_shown_is_told_of() -> None:
 
 def test_noise_that_cannot_be_drawn_says_what_to_ask_for() -> None:
     noise = allotted(epsilon=0.0, delta=1e-9).noise
-    with pytest.raises(ValueError, match=r"more than can be drawn.*larger epsilon or delta"):
+    with pytest.raises(ValueError, match=r"5\.64e\+09 .*epsilon or delta"):
         noise.draw(1)

@@ -414,6 +414,22 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: fit(epsilon=3.0),
         "epsilon = 3 needs delta: privacy is a pair. Pass delta, which should be small beside "
         "1 / (number of rows), such as 1e-5."),
+    "a total without public facts": (
+        lambda: fit(epsilon=3.0, delta=1e-5),
+        "epsilon = 3 needs public facts about the rows, and what is taken from the rows would "
+        "leak. Declare what is typical of the columns by schema={'*': {'centre': 0, 'spread': 1}}; "
+        "or, where rows are in such units, pass row_length, how long they typically are; or "
+        "feature_bound, a length that rows are shortened to."),
+    "a total without a public scale of targets": (
+        lambda: wl.RandomWalkRegressor(epsilon=3.0, delta=1e-5, row_length=1.0).fit(X, Y),
+        "epsilon for regression needs a public centre and spread of the target, for the noise is "
+        "made for targets of spread 1. Pass target_centre, a typical target, and target_spread, "
+        "how far targets typically are from it, both known without looking at the rows."),
+    "other protection in a later call": (
+        lambda: fit(steps=3, walk="weighted").set_params(epsilon=3.0, delta=1e-5, row_length=1.0)
+        .partial_fit(X, Y),
+        "what is protected, and the public facts that it rests on, must stay as they were in the "
+        "first call: begin with a new estimator."),
 }  # fmt: skip
 
 
