@@ -12,7 +12,7 @@ import pytest
 from sklearn.model_selection import cross_val_score
 
 import walklearn as wl
-from walklearn.fitting import result
+from walklearn.estimators import statements
 
 X = np.random.default_rng(1).normal(size=(40, 2))
 CLASSES, NUMBERS = (X[:, 0] > 0).astype(int), X @ [1.0, -1.0]
@@ -33,7 +33,7 @@ ESTIMATORS = {
 
 @pytest.fixture(autouse=True)
 def _first_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result, "_warned", False)
+    monkeypatch.setattr(statements, "_warned", False)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

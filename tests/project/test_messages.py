@@ -384,9 +384,6 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
     "a walk without a kernel": (
         lambda: simulate(Stay(), engine="compiled"),
         'Stay() has no kernel. Pass engine="reference".'),
-    "unknown update": (
-        lambda: remember("sagaa"),
-        "there is no update 'sagaa', did you mean 'saga'? Choose one of saga, sgd."),
     "a step for memory": (
         lambda: remember(step_size=wl.PowerStep(0.1)),
         "step_size= is short for update=updates.Sgd(step_size) and means nothing to Saga(). Leave "

@@ -129,7 +129,7 @@ def named(
 def loss_of(table: CheckedTable, default: str = "logistic") -> Loss:
     """The loss that the key `loss` names: "logistic", or { name = "huber", threshold = 0.5 }."""
     kind, inner = named(table, "loss", LOSSES, default)
-    loss: Loss = kind(**arguments(kind, inner, ["name"]))
+    loss: Loss = kind(**arguments(kind, inner, ["name"])) if "name" in inner else kind()
     return loss
 
 
