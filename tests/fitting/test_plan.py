@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from dataclasses import replace
@@ -107,14 +108,13 @@ def test_a_problem_contributes_public_facts_only(asked: dict[str, Any]) -> None:
     one, other = (advise(GRAPH, problem_of(counts, seed), privacy) for seed in (1, 2))
     assert one == other
     capped = replace(privacy, max_rows=3)
-    assert one.walk == advise(GRAPH, PublicFacts(60, 120, 4), capped, penalty=0.6).walk
-    assert one.step_size == advise(GRAPH, PublicFacts(60, 120, 4), capped, penalty=0.6).step_size
+    same = advise(GRAPH, PublicFacts(60, 120, 5), capped, penalty=0.6, intercept=False)
+    assert (one.walk, one.step_size) == (same.walk, same.step_size)
 
 
 @pytest.mark.parametrize(
     ("asked", "aggregate"),
     [
-        ({**TOTAL, "feature_bound": 2.2}, "mean"),
         ({**TOTAL, "feature_bound": 2.2}, "node-mean"),
         (CONSTANTS, "node-mean"),
     ],
@@ -147,7 +147,7 @@ def test_an_estimator_resolves_the_same_plan(protect: Any) -> None:
     assert (estimator.walk_, estimator.update_) == (plan.walk, plan.update)
     assert estimator.n_iter_ == plan.stop.steps
     assert estimator.model_noise_ == plan.privacy
-    assert estimator.ledger_.to_dict() == plan.ledger(simulated=True).to_dict()
+    assert estimator.ledger_.to_dict() == replace(plan, seeded=True).ledger().to_dict()
     assert pickle.loads(pickle.dumps(plan)) == plan
     # Noise from the seed of the estimator protects nobody.
     assert plan.claim.is_private
@@ -179,7 +179,7 @@ def test_a_bound_plan_is_what_a_visit_takes() -> None:
     setting = plan.bind(problem)
     assert (setting.objective, setting.update) == (problem, plan.update)
     assert (setting.privacy, setting.updates) == (plan.noise, plan.stop.steps)
-    with pytest.raises(ValueError, match="60 nodes"):
+    with pytest.raises(ValueError, match="nodes is 2 and not 60"):
         plan.bind(wl.Problem([[1.0], [2.0]], [1.0, -1.0]))
 
 
@@ -207,17 +207,16 @@ def test_the_release_of_a_bound_plan_sets_its_step() -> None:
         (wl.Problem([[1.0], [2.0]], [1.0, -1.0]), {}, "60 nodes"),
         (replace(FACTS, nodes=59), {}, "60 nodes"),
         (FACTS, {**CONSTANTS, "protect": "node"}, "max_rows"),
-        (problem_of([2] * 60, 1), {**CONSTANTS, "protect": "node"}, "max_rows"),
-        (
-            problem_of([2] * 60, 1),
-            {**CONSTANTS, "protect": "node", "max_rows": 9},
-            "total_rows",
-        ),
+        (problem_of([2] * 60, 1), {**CONSTANTS, "protect": "node"}, "aggregate"),
         (
             problem_of([2] * 60, 1, aggregate="sum"),
             {**TOTAL, "protect": "node", "feature_bound": 2.0},
-            "rows",
+            "aggregate",
         ),
+        (replace(FACTS, features=30), {"model": "in the clear"}, "epsilon"),
+        (FACTS, {"protect": "node", "noise": wl.privacy.ModelNoise(1.0, 1.0, 5)}, "protect"),
+        (FACTS, {"epsilon": "1", "delta": 1e-5}, "epsilon"),
+        (FACTS, {**TOTAL, "feature_bound": -2.0}, "feature_bound"),
     ],
 )
 def test_mistakes_are_named(about: Any, settings: dict[str, Any], named: str) -> None:
@@ -242,3 +241,113 @@ def test_settings_keep_their_unit_when_replaced() -> None:
     assert replace(settings, protect="rows").unit == "rows"
     assert (PrivacySettings().unit, PrivacySettings().asks) == ("rows", False)
     assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def private(**settings: Any) -> wl.RandomWalkClassifier:
+    return wl.RandomWalkClassifier(graph=RING, epsilon=3.0, delta=1e-5, row_length=2.0, **settings)
+
+
+RING = wl.graphs.ring(6)
+ROWS = np.random.default_rng(1).normal(size=(24, 3))
+LABELS, OWNERS = ROWS[:, 0] > 0, np.arange(24) % 6
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_prepared_fit_cannot_be_copied(copied: Any) -> None:
+    """Each copy would contribute up to the cap."""
+    with pytest.raises(TypeError, match="prepared"):
+        copied(private().prepare(ROWS, LABELS, nodes=OWNERS))
+
+
+def test_preparing_leaves_an_estimator_as_it_was() -> None:
+    generator = np.random.default_rng(1)
+    estimator = private(random_state=1).fit(ROWS, LABELS, nodes=OWNERS)
+    before = dict(vars(estimator))
+    estimator.prepare(ROWS[:, :2], LABELS, nodes=OWNERS)
+    assert vars(estimator) == before
+    drawing = private(random_state=generator)
+    drawing.resolve(ROWS, LABELS, nodes=OWNERS)
+    assert generator.random() == np.random.default_rng(1).random()
+    with pytest.raises(ValueError, match="RandomWalkRegressor"):
+        wl.RandomWalkRegressor().run(estimator.prepare(ROWS, LABELS, nodes=OWNERS))
+
+
+def test_a_plan_claims_what_the_ledger_does_in_later_calls_too() -> None:
+    noise = wl.privacy.ModelNoise.calibrate(epsilon=1.0, delta=1e-7, clip=1.0, max_contributions=9)
+    walk = wl.walks.Weighted(privacy=wl.privacy.Laplace(5.0, bounds=(0.1, 10.0)))
+    estimator = wl.RandomWalkClassifier(
+        graph=RING, walk=walk, model_privacy=noise, delta=1e-7, feature_bound=3.0
+    )
+    epsilons = []
+    for _ in range(3):
+        estimator.partial_fit(ROWS, LABELS, classes=[False, True], nodes=OWNERS)
+        assert estimator.fit_plan_.claims == (estimator.ledger_.claim(1e-7),)
+        epsilons.append(estimator.fit_plan_.claim.epsilon)
+    assert epsilons[0] < epsilons[1] < epsilons[2]
+    seeded = private(random_state=1, warm_start=True, steps=10).fit(ROWS, LABELS, nodes=OWNERS)
+    seeded.set_params(random_state=None).fit(ROWS, LABELS, nodes=OWNERS)
+    assert seeded.ledger_.claims == seeded.fit_plan_.claims == ()
+    assert not seeded.fit_plan_.to_dict()["private"]
+
+
+def test_a_plan_binds_only_to_its_own_kind_of_objective() -> None:
+    estimator = private(walk="weighted", feature_bound=9.0)
+    problem, _ = estimator.pose(ROWS, LABELS, nodes=OWNERS)
+    plan = estimator.resolve(ROWS, LABELS, nodes=OWNERS)
+    plan.bind(problem)
+
+    def changed(rows: Any = problem.X, **settings: Any) -> wl.Problem:
+        given = {"penalty": problem.penalty, "aggregate": "mean", "loss": problem.loss, **settings}
+        return wl.Problem(rows, problem.y, node_of_row=OWNERS, **given)
+
+    for other, named in (
+        (changed(penalty=5.0), "penalty"),
+        (changed(loss=wl.losses.Squared()), "loss"),
+        (changed(aggregate="sum"), "aggregate"),
+        (changed(problem.X[:, 1:]), "dimension"),
+        (changed(total_rows=99.0), "total_rows"),
+        (changed(50.0 * problem.X), "feature_bound"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            plan.bind(other)
+
+
+def test_numbers_of_numpy_are_written_as_json() -> None:
+    settings: Any = {
+        "steps": np.int64(50), "max_steps": np.int64(99), "penalty": np.float32(0.1),
+        "feature_bound": np.int64(3), "tol": np.float32(0.1),
+    }  # fmt: skip
+    plan = private(**settings).resolve(ROWS, LABELS, nodes=OWNERS)
+    assert json.loads(json.dumps(plan.to_dict()))["updates"] == 50
+    assert len(plan.digest) == 64
+
+
+@pytest.mark.parametrize("steps", [50, 5000, None])
+def test_changes_are_what_another_plan_would_reach(steps: int | None) -> None:
+    plan = private(steps=steps).resolve(ROWS, LABELS, nodes=OWNERS)
+    (twice,) = [each for each in plan.changes() if each.change.startswith("ε")]
+    other = private(steps=steps).set_params(epsilon=6.0).resolve(ROWS, LABELS, nodes=OWNERS)
+    assert twice.relative_noise == other.relative_noise
+
+
+def test_a_chosen_mechanism_is_the_walk_that_its_name_gives() -> None:
+    settings: Any = {**CONSTANTS, "epsilon": 300.0, "graph": GRAPH, "penalty": 0.01}
+    rows = np.random.default_rng(1).normal(size=(120, 3))
+    owners = np.repeat(np.arange(60), 2)
+    plans = [
+        wl.RandomWalkClassifier(mechanism=name, **settings).resolve(rows, rows[:, 0] > 0, owners)
+        for name in (None, "laplace")
+    ]
+    assert plans[0].mechanism is not None
+    if plans[0].mechanism.name == "laplace":
+        assert plans[0].walk == plans[1].walk
+    assert plans[0].walk.shrink  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"nodes": 2.5}, {"nodes": -1}, {"rows": "50"}, {"row_length": -1.0}, {"features": -2}]
+)
+def test_public_facts_are_checked(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(ValueError, match=name):
+        PublicFacts(**{"nodes": 5, **wrong})

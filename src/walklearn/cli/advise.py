@@ -37,14 +37,16 @@ _OPTIONS = [
     click.option("--features", type=click.IntRange(1),
                  help="How many features a row has, without data. Default: from a --schema that "
                       "names every column."),
+    click.option("--classes", type=click.IntRange(2),
+                 help="How many classes there are, without data. Default: two."),
     click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
                  default="auto", show_default=True),
-    click.option("--penalty", type=float, default=1e-3, show_default=True,
+    click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
                  help="λ of the penalty (λ/2)‖w‖²."),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True),
 ]
 # fmt: on
-_OF_THE_ADVICE = ("nodes", "rows", "features", "seed", "as_json", "verbose", "quiet")
+_OF_THE_ADVICE = ("nodes", "rows", "features", "classes", "seed", "as_json", "verbose", "quiet")
 
 
 @click.command()
@@ -57,9 +59,9 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     """Recommend a walk, what protects it, a laziness and a step, with the numbers behind it.
 
     ε and δ are the total for everything that leaves a node because of its rows, the model included.
-    Only public facts are used. With the file DATA this is the plan that `walklearn train` would
-    run: nodes, rows, features and classes are counted, and nothing else in it affects a private
-    plan.
+    Only public facts are used. With the file DATA this is the plan that `walklearn train` runs with
+    the options that are printed, up to the graph if one is drawn: nodes, rows (also of each node),
+    features and classes are counted, and nothing else in it affects a private plan.
 
     \b
     Examples:
@@ -74,7 +76,7 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     if data is None:
         plan = _from_public_facts(described, options)
     else:
-        for name in ("nodes", "rows", "features"):
+        for name in ("nodes", "rows", "features", "classes"):
             if options[name] is not None:
                 raise ValueError(f"--{name} says what {data} says itself: leave it out.")
         plan = _from_file(data, described, options)
@@ -86,8 +88,8 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
 
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPlan:
+    from walklearn.fitting.request import loss_of
     from walklearn.fitting.resolve import advise as wl_advise
-    from walklearn.objectives.linear.losses import Logistic, Squared
     from walklearn.privacy import PrivacySettings, PublicFacts
 
     graph = described_graph(described.graph, options["nodes"], options["seed"])
@@ -108,7 +110,7 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPl
     facts = PublicFacts(
         graph.node_count, rows or graph.node_count, declared["features"], declared["row_length"]
     )
-    loss = Squared() if options["task"] == "regression" else Logistic()
+    loss = loss_of(None, None if options["task"] == "regression" else options["classes"] or 2)
     return wl_advise(graph, facts, privacy, loss=loss, penalty=options["penalty"])
 
 
@@ -159,7 +161,7 @@ def _from_file(data: Path, described: DataOptions, options: dict[str, Any]) -> F
 
 
 def _tell(talk: Talk, plan: FitPlan, asked: dict[str, list[str]]) -> None:
-    title = click.wrap_text(f"{plan.claim}. From public facts only.", WIDTH)
+    title = click.wrap_text(f"{plan.headline} From public facts only.", WIDTH)
     talk.show(["", ""], [list(row) for row in plan.rows_of_table()], title=title)
     for line in plan.advice():
         talk.tell(click.wrap_text(line, WIDTH))

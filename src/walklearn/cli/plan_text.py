@@ -107,6 +107,7 @@ def _privacy(fit: FitPlan) -> list[str]:
         f"protect = {_toml(fit.budget.unit)}",
         f"epsilon = {fit.budget.epsilon!r}  # the total for all that leaves a node",
         f"delta = {fit.budget.delta!r}",
+        f"max_contributions = {fit.noise.max_contributions}  # of each node to the model",
     ]
 
 

@@ -76,8 +76,7 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         known = self.classes_ if go_on else np.unique(np.asarray(classes))
         if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
             raise ValueError(f"classes must be the same in every call: they were {known}.")
-        checked = self._checked(X, y, go_on, known)
-        return self.run(self._prepare(checked, y, nodes, sample_weight, go_on, partial=True))
+        return self.run(self._prepare(X, y, nodes, sample_weight, go_on, known, partial=True))
 
     def _checked(
         self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -338,7 +338,7 @@ class RandomWalk(BaseEstimator):
         >>> plan.walk, plan.stop.steps, plan.noise.max_contributions
         (Uniform(), 6758, 50)
         """
-        return copy(self).prepare(X, y, nodes, sample_weight).plan
+        return self._twin().prepare(X, y, nodes, sample_weight).plan
 
     def pose(
         self,
@@ -372,7 +372,7 @@ class RandomWalk(BaseEstimator):
         >>> problem.loss, problem.aggregate, graph
         (Softmax(classes=3), 'mean', Graph(150 nodes, 150 edges))
         """
-        new = copy(self)
+        new = self._twin()
         new.warm_start = False
         here = new.prepare(X, y, nodes, sample_weight).posed
         return here.problem, here.network.graph
@@ -462,7 +462,13 @@ class RandomWalk(BaseEstimator):
             The problem, the plan, and the ledger after the run.
         """
         go_on = self.warm_start and hasattr(self, "_state")
-        return self._prepare(self._checked(X, y, go_on), y, nodes, sample_weight, go_on)
+        return self._prepare(X, y, nodes, sample_weight, go_on)
+
+    def _twin(self) -> Self:
+        """Return a copy that may draw numbers without any effect on this estimator."""
+        new = copy(self)
+        new.random_state = deepcopy(self.random_state)
+        return new
 
     def run(self, prepared: Prepared) -> Self:
         """Let the token walk as prepared, and keep what was learnt.
@@ -477,7 +483,14 @@ class RandomWalk(BaseEstimator):
         self
             The fitted estimator.
         """
+        if prepared.request.predicts_numbers != self._predicts_numbers:
+            raise ValueError(f"this fit was prepared by another kind than {type(self).__name__}.")
         ended = train(prepared, self.callback)
+        self.n_features_in_ = prepared.given.X.shape[1]
+        if prepared.given.names is not None:
+            self.feature_names_in_ = prepared.given.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self._state, self._resumed = ended.state, None
         self._set_attributes(ended)
         self.trace_ = trace_of(self, ended)
@@ -494,17 +507,21 @@ class RandomWalk(BaseEstimator):
 
     def _prepare(
         self,
-        checked: Checked,
+        X: ArrayLike,
         y: Any,
         nodes: ArrayLike | None,
         sample_weight: ArrayLike | None,
         go_on: bool,
+        classes: Array | None = None,
         partial: bool = False,
     ) -> Prepared:
         """Prepare a call; `partial` says that it is one of partial_fit."""
-        names = getattr(self, "feature_names_in_", None)
+        new = copy(self)  # so that this estimator stays as it is until the run
+        checked = new._checked(X, y, go_on, classes)
+        given_names = getattr(new, "feature_names_in_", None)
+        names = given_names
         if names is None:
-            names = [f"x{at}" for at in range(self.n_features_in_)]
+            names = [f"x{at}" for at in range(new.n_features_in_)]
         target = getattr(y, "name", None)  # under which a schema may declare its scale
         named = self._predicts_numbers and isinstance(target, str)
         request = FitRequest.of(
@@ -512,7 +529,7 @@ class RandomWalk(BaseEstimator):
             self._predicts_numbers,
         )  # fmt: skip
         state = self._state if go_on else State(resumed=self._resumed)
-        given = Given(*checked, nodes, sample_weight)
+        given = Given(*checked, given_names, nodes, sample_weight)
         return prepare(request, given, state, self.random_state, partial)
 
     def _set_attributes(self, ended: Ended) -> None:

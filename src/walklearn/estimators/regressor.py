@@ -57,8 +57,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
             The fitted estimator.
         """
         go_on = hasattr(self, "_state")
-        checked = self._checked(X, y, go_on)
-        return self.run(self._prepare(checked, y, nodes, sample_weight, go_on, partial=True))
+        return self.run(self._prepare(X, y, nodes, sample_weight, go_on, partial=True))
 
     def _checked(
         self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None

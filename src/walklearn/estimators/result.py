@@ -103,7 +103,7 @@ def model_of(
         columns=encoding,
         classes=classes,
         intercept=request.intercept,
-        penalty=estimator.penalty,
+        penalty=request.penalty,
         updates=estimator.n_iter_,
         uses="last" if estimator.trace_.spec["average"] == "none" else "average",
         target=target,

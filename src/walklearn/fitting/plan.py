@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import numpy as np
 from walklearn.fitting.rounds import Stopping
 from walklearn.fitting.units import Units
 from walklearn.graphs import Graph
-from walklearn.objectives import Aggregate, Objective
+from walklearn.objectives import Aggregate, Objective, Problem
 from walklearn.objectives.linear.domains import Domain
 from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy import (
@@ -45,6 +45,7 @@ from walklearn.visit import Setting
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, tells
 from walklearn.walks.walk import draw_walk
+from walklearn.wording import plural
 
 THIS_FIT_ALONE = "ε is of this fit alone. Further runs on the same rows add to it (OwnerRecord)."
 DIGITS = 6  # of numbers in a digest: the last bits depend on the machine
@@ -104,6 +105,10 @@ class FitPlan:
         The units that the rows are trained in; None if no rows are known.
     seeded
         Whether noise comes from a seed, and so protects nobody.
+    earlier
+        The ledger of the calls that this one continues.
+    steps_asked
+        The number of updates that was asked for; None if it follows.
 
     Examples
     --------
@@ -131,18 +136,34 @@ class FitPlan:
     allotment: Allotment | None = None
     comparison: Comparison | None = None
     encoding: Units | None = field(default=None, compare=False, repr=False)
-    seeded: bool = field(default=False, compare=False)
-
-    @cached_property
-    def claims(self) -> tuple[Claim, ...]:
-        """The claims for everything that leaves a node; empty if noise comes from a seed."""
-        return self.ledger(simulated=self.seeded).claims
+    seeded: bool = False
+    earlier: Ledger | None = field(default=None, compare=False, repr=False)
+    steps_asked: int | None = field(default=None, compare=False, repr=False)
 
     @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims for everything that leaves a node; empty if noise comes from a seed."""
+        return () if self._protects_nobody else (self.claim,)
+
+    @cached_property
     def claim(self) -> Claim:
-        """The claim for everything that leaves a node, of an infinite ε without protection."""
-        claim = self.ledger().claim(self.budget.reported_delta)
-        return replace(claim, epsilon=math.inf) if self.seeded else claim
+        """The claim for everything that leaves a node, of an infinite ε without protection.
+
+        It includes the calls that this one continues.
+        """
+        claim = self.claim_without_seed
+        return replace(claim, epsilon=math.inf) if self._protects_nobody else claim
+
+    @cached_property
+    def claim_without_seed(self) -> Claim:
+        """The claim if no noise came from a seed."""
+        return self.ledger().claim(self.budget.reported_delta)
+
+    @cached_property
+    def _protects_nobody(self) -> bool:
+        """True if there is noise, and everybody can draw it again."""
+        ledger = self.ledger()
+        return ledger.simulated and ledger.unit is not None
 
     @property
     def noise(self) -> ModelNoise | None:
@@ -190,11 +211,7 @@ class FitPlan:
         >>> setting.update, setting.objective.nodes
         (Saga(), 3)
         """
-        if objective.nodes != self.graph.node_count:
-            raise ValueError(
-                f"the plan is for {self.graph.node_count} nodes, and the objective has "
-                f"{objective.nodes}: resolve a plan for this objective."
-            )
+        self._check_objective(objective)
         walk = released(self.walk, objective, self.graph, generator)
         update = self.update or Sgd(self._step(objective, walk))
         if self.batch is not None:
@@ -202,22 +219,48 @@ class FitPlan:
         updates = self.stop.steps or 0
         return Setting(objective, walk, update, privacy=self.privacy, updates=updates)
 
-    def ledger(self, earlier: Ledger | None = None, simulated: bool = False) -> Ledger:
-        """Return the ledger of earlier calls with what this plan will publish.
+    def _check_objective(self, objective: Any) -> None:
+        """Refuse an objective for which the step or the claim of this plan would not hold."""
+        facts, mechanism, expected = self.facts, self.mechanism, dict[str, Any]()
+        expected |= {"nodes": self.graph.node_count, "penalty": self.penalty}
+        if isinstance(objective, Problem):
+            expected |= {"loss": self.loss, "aggregate": self.aggregate}
+            if facts.features is not None:
+                expected["dimension"] = facts.features + self.intercept
+            protects_rows = getattr(mechanism, "protect", "node") == "rows"
+            if facts.rows is not None and (protects_rows or self.budget.unit == "node"):
+                expected["total_rows"] = facts.rows
+        other = {name: getattr(objective, name, None) for name in expected}
+        wrong = [
+            f"{name} is {other[name]} and not {value}"
+            for name, value in expected.items()
+            if other[name] != value
+        ]
+        if wrong:
+            raise ValueError(
+                f"this plan is for another objective: {'; '.join(wrong)}. Resolve a plan for this "
+                "objective."
+            )
+        bound = self.budget.feature_bound
+        if getattr(mechanism, "protect", "node") == "rows" and bound is not None:
+            rows = objective.X[:, : objective.X.shape[1] - self.intercept]
+            longest = float(np.sqrt(np.einsum("ra,ra->r", rows, rows)).max(initial=0.0))
+            if longest > bound * (1 + 1e-9):
+                raise ValueError(
+                    f"a row has length {longest:.4g}, and the claim of this plan rests on a "
+                    f"feature_bound of {bound:g}: shorten the rows to it (privacy.clip_features)."
+                )
 
-        Parameters
-        ----------
-        earlier
-            The ledger of the calls that this one continues.
-        simulated
-            Whether the noise comes from a seed, and so protects nobody.
+    def ledger(self) -> Ledger:
+        """Return the ledger of earlier calls with what this plan will publish.
 
         Returns
         -------
         Ledger
             A `BudgetExceededError` is raised if it would be past the budget.
         """
-        nodes, charged = self.graph.node_count, 0 if earlier is None else earlier.nodes
+        nodes, earlier, simulated = self.graph.node_count, self.earlier, self.seeded
+        charged = 0 if earlier is None else earlier.nodes
         if earlier is not None:
             ledger = _extended(earlier, nodes, simulated)
         else:
@@ -284,7 +327,7 @@ class FitPlan:
         trials = {f"ε = {' instead of '.join(epsilons)}": (double, facts)}
         if features > 1:
             fewer = replace(facts, features=features // 2)
-            trials[f"{features // 2} features instead of {features}"] = (budget, fewer)
+            trials[f"{plural(features // 2, 'feature')} instead of {features}"] = (budget, fewer)
         if facts.rows is not None:
             rows = facts.rows
             if budget.unit == "node":
@@ -300,16 +343,26 @@ class FitPlan:
                 allotment = allot(
                     privacy, public, self.loss, intercept=self.intercept, penalty=self.penalty,
                     aggregate=self.aggregate, tells=self.allotment.constants is not None,
+                    updates=self.steps_asked,
                 )  # fmt: skip
             found.append(Change(change, allotment.relative_noise))
         return sorted(found, key=lambda each: each.relative_noise)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
+        content = {**self.claim.to_dict(), "simulated": self.ledger().simulated, **self._choices()}
+        if self._protects_nobody:
+            content["would_be"] = self.claim_without_seed.to_dict()
+        if self.allotment is not None:
+            content["relative_noise"] = self.relative_noise
+            content["changes"] = [each._asdict() for each in self.changes()]
+        content["reasons"] = [str(reason) for reason in self.reasons]
+        return content
+
+    def _choices(self) -> dict[str, Any]:
+        """Return everything that was decided as plain JSON values."""
         step, noise, mechanism = self.step_size, self.noise, self.mechanism
         content = {
-            **self.claim.to_dict(),
-            "simulated": self.seeded,
             "model": IN_THE_CLEAR if noise is None else "protected",
             "nodes": self.graph.node_count,
             "edges": self.graph.edge_count,
@@ -319,7 +372,7 @@ class FitPlan:
             "feature_bound": self.budget.feature_bound,
             "loss": repr(self.loss),
             "penalty": self.penalty,
-            "domain": repr(self.domain),
+            "domain": None if self.domain is None else repr(self.domain),
             "aggregate": self.aggregate,
             "intercept": self.intercept,
             "batch": self.batch,
@@ -333,30 +386,31 @@ class FitPlan:
             "updates": self.stop.steps,
             "max_updates": self.stop.most,
             "tolerance": None if self.stop.steps is not None else self.stop.tolerance,
-            "reasons": [str(reason) for reason in self.reasons],
         }
         if noise is not None:
             content |= {
                 "clip": noise.clip,
                 "noise_multiplier": noise.noise_multiplier,
                 "max_contributions": noise.max_contributions,
-                "relative_noise": self.relative_noise,
-                "changes": [each._asdict() for each in self.changes()],
             }
-        return content
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in content.items()
+        }
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that decides what is learnt, in hex; the length of the walk is left out.
+        """SHA-256 of the choices in hex, without the length of the walk.
 
-        A training that was interrupted may be continued under a plan with the same digest.
+        It covers neither the rows nor the units that they are trained in. A training that was
+        interrupted may be continued on the same rows under a plan with the same digest.
         """
-        left_out = ("reasons", "changes", "updates", "max_updates", "relative_noise")
-        facts = replace(self, seeded=False).to_dict()
-        content = {name: value for name, value in facts.items() if name not in left_out}
-        content |= {"walk": repr(self.walk), "update": repr(self.update)}
-        content["tolerance"] = self.stop.tolerance
-        content |= {name: _rounded(value) for name, value in content.items()}
+        content = self._choices() | {"tolerance": self.stop.tolerance}
+        for name in ("updates", "max_updates"):
+            del content[name]
+        content |= {"walk": self.walk, "update": self.update}
+        content["budget"] = replace(self.budget, mechanism=None)  # the walk has the chosen one
+        content = {name: _rounded(value) for name, value in content.items()}
         found = sha256(json.dumps(content, sort_keys=True).encode())
         found.update(self.graph.indptr.tobytes() + self.graph.indices.tobytes())
         return found.hexdigest()
@@ -394,10 +448,11 @@ class FitPlan:
     @property
     def headline(self) -> str:
         """The claim as a sentence; of noise from a seed, the claim that there is without it."""
-        if not (self.seeded and self.budget.asks):
-            return f"{self.claim}."
-        without = replace(self, seeded=False).claim
-        return f"No privacy claim, because the noise comes from a seed. Without it: {without}."
+        alone = ", in this fit alone" if self.claim_without_seed.is_private else ""
+        sentence = f"{self.claim_without_seed}{alone}."
+        if not self._protects_nobody:
+            return sentence
+        return f"No privacy claim, because the noise comes from a seed. Without it: {sentence}"
 
     def __str__(self) -> str:
         rows = self.rows_of_table()
@@ -435,4 +490,12 @@ def noise_length(noise: ModelNoise | None, size: int) -> float:
 
 
 def _rounded(value: Any) -> Any:
-    return f"{value:.{DIGITS}g}" if isinstance(value, float) else value
+    """Return the value with so few digits that they do not depend on the machine, for JSON."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.{DIGITS}g}"
+    if is_dataclass(value):
+        each = {item.name: _rounded(getattr(value, item.name)) for item in fields(value)}
+        return [type(value).__name__, each]
+    if isinstance(value, np.ndarray):
+        return [_rounded(each) for each in value.tolist()]
+    return value if value is None or isinstance(value, bool | int | str) else repr(value)

@@ -26,7 +26,7 @@ from walklearn.objectives import Problem
 from walklearn.objectives.linear.losses import Loss
 from walklearn.objectives.linear.rows import check_sizes, check_weights
 from walklearn.privacy import Ledger
-from walklearn.privacy.accounting.budget import about_weak_epsilon
+from walklearn.privacy.accounting.budget import about_noise, about_weak_epsilon
 from walklearn.simulation.batches import Position
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep
@@ -42,13 +42,14 @@ MANY_FEATURES = 1000
 class Given(NamedTuple):
     """What a call brings: checked rows, targets as the loss takes them, owners and weights.
 
-    classes: the labels of a classifier.
+    classes: the labels of a classifier. names: those of the columns of a data frame.
     """
 
     X: Array
     targets: Array
     loss: Loss
     classes: Array | None
+    names: Array | None
     nodes: ArrayLike | None
     sample_weight: ArrayLike | None
 
@@ -81,6 +82,10 @@ class Prepared:
     marked_rows: MarkedRows
     partial: bool
 
+    def __reduce__(self) -> Any:
+        """Refuse a copy: it would hold the rows, and could contribute past the cap."""
+        raise TypeError("a prepared fit cannot be copied or pickled: prepare it again.")
+
     @property
     def draws_exactly(self) -> bool:
         """True if noise on the model comes from the entropy of the operating system."""
@@ -89,7 +94,8 @@ class Prepared:
     @property
     def summary(self) -> list[str]:
         """Sentences on the noise-to-signal ratio and on the time that exact draws take."""
-        lines, draws = self.plan.advice()[:1], self.plan.noise_draws(self.posed.problem.size)
+        allotment, draws = self.plan.allotment, self.plan.noise_draws(self.posed.problem.size)
+        lines = [] if allotment is None else [about_noise(allotment)]
         if draws and self.draws_exactly:
             from walklearn.privacy.draws.exact_draws import seconds
 
@@ -117,7 +123,7 @@ def prepare(
         if request.aggregate == "node-mean":
             facts = replace(facts, rows=None)
         plan = resolve(request, problem.loss, facts, graph, problem, state.plan, partial)
-    plan = replace(plan, encoding=here.units, seeded=seeds.simulated)
+    plan = replace(plan, encoding=here.units, seeded=seeds.simulated, earlier=state.ledger)
     marked_rows = state.marked_rows
     if request.is_private:
         marked_rows = marked_rows.with_rows(given.X, given.targets, here.network.owners)
@@ -128,7 +134,7 @@ def prepare(
     )  # fmt: skip
     prepared = Prepared(
         request, given, plan, here, state, seeds, state.token_for(setting, here.units),
-        plan.ledger(state.ledger, seeds.simulated), marked_rows, partial,
+        plan.ledger(), marked_rows, partial,
     )  # fmt: skip
     _warn(prepared)
     return prepared

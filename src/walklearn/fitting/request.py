@@ -89,7 +89,10 @@ class FitRequest:
 
         columns: the names of the columns of X. target: the name of a target that is a number.
         """
-        given = dict(settings)
+        given = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in settings.items()
+        }
         step = _check_parameters(given)
         privacy = PrivacySettings(
             given["epsilon"], given["delta"], given["protect"], model=given["model"],

@@ -24,7 +24,8 @@ from walklearn.fitting.request import FitRequest, walk_of
 from walklearn.fitting.rounds import Stopping
 from walklearn.graphs import Graph
 from walklearn.objectives import Aggregate, Problem
-from walklearn.objectives.linear.losses import Logistic, Loss
+from walklearn.objectives.linear.losses import LOSSES, Logistic, Loss
+from walklearn.objectives.linear.problem import check_penalty
 from walklearn.objectives.linear.rows import is_sparse
 from walklearn.privacy import (
     Allotment,
@@ -50,7 +51,7 @@ from walklearn.updates.step_choice import (
 )
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.updates.update import Update
-from walklearn.walks import Uniform, Walk, Weighted
+from walklearn.walks import Uniform, Walk
 from walklearn.walks.disclosure import (
     check_disclosure_known,
     check_protectable,
@@ -73,9 +74,9 @@ def advise(
     about: PublicFacts | Problem,
     privacy: PrivacySettings | None = None,
     *,
-    loss: Loss | None = None,
+    loss: Loss | str | None = None,
     penalty: float = 1e-3,
-    intercept: bool = True,
+    intercept: bool | None = None,
 ) -> FitPlan:
     """Recommend a walk, an update, a protection, a step and a length, from public facts alone.
 
@@ -86,7 +87,7 @@ def advise(
     about
         What is public of the data. Of a problem these are its loss, penalty, aggregate and size
         and, unless the node is the unit, its numbers of rows; its features and targets are not
-        used.
+        used. If the node is the unit, a problem must have aggregate="node-mean".
     privacy
         The total (ε, δ) for everything that leaves a node because of its rows, and its unit. It
         needs the length of a row: typical (`PublicFacts.row_length`) or at most
@@ -94,7 +95,9 @@ def advise(
     loss, penalty
         The objective; a problem brings its own. The default loss is the logistic one.
     intercept
-        Whether the last feature of a row is 1, for an intercept; public facts count the others.
+        Whether the model has an intercept, a further feature that is 1 in each row: by default
+        one for public facts, which do not count it, and none for a problem, of which it would be
+        the last column.
 
     Returns
     -------
@@ -109,20 +112,21 @@ def advise(
     >>> plan.walk, plan.noise.max_contributions, round(plan.relative_noise, 2)
     (Uniform(laziness=0.1), 50, 0.02)
     """
-    privacy = privacy or PrivacySettings()
-    if not isinstance(about, Problem | PublicFacts):
-        raise TypeError(f"about must be a PublicFacts or a Problem, got {as_given(about)}.")
-    if graph.node_count != about.nodes:
-        raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the problem has {about.nodes}. "
-            f"Build a graph with {about.nodes} nodes, or assign the rows to {graph.node_count} "
-            f"nodes (node_of_row, nodes={graph.node_count})."
-        )
+    privacy, intercept = _checked(graph, about, privacy, intercept)
+    if loss is not None and not isinstance(loss, Loss):
+        loss = LOSSES.by_name(loss)()
+    check_penalty(penalty)
     aggregate: Aggregate = "mean"
     if isinstance(about, Problem):
         problem, facts = about, facts_of(about, intercept)
         loss, penalty, aggregate = about.loss, about.penalty, about.aggregate
         if privacy.hides_row_counts:
+            if aggregate != "node-mean":
+                raise ValueError(
+                    'protect="node" hides the number of rows, which aggregate='
+                    f'"{aggregate}" depends on. Give PublicFacts with a public number of rows, or '
+                    'a problem with aggregate="node-mean".'
+                )
             facts = replace(facts, rows=None)
     else:
         problem, facts, loss = None, about, loss or Logistic()
@@ -134,6 +138,27 @@ def advise(
         privacy=privacy, row_length=facts.row_length, is_private=privacy.asks, is_auto_walk=True,
     )  # fmt: skip
     return resolve(request, loss, facts, graph, problem)
+
+
+def _checked(
+    graph: Any, about: Any, privacy: Any, intercept: bool | None
+) -> tuple[PrivacySettings, bool]:
+    """Check the arguments of `advise`, and return the last two with their defaults."""
+    if not isinstance(graph, Graph):
+        raise TypeError(f"graph must be a Graph, such as graphs.ring(20), got {as_given(graph)}.")
+    if not isinstance(about, Problem | PublicFacts):
+        raise TypeError(f"about must be a PublicFacts or a Problem, got {as_given(about)}.")
+    if not isinstance(privacy, PrivacySettings | None):
+        raise TypeError(f"privacy must be a PrivacySettings or None, got {as_given(privacy)}.")
+    if graph.node_count != about.nodes:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, and the {type(about).__name__} "
+            f"{about.nodes}: give a graph with as many nodes."
+        )
+    if privacy is not None and privacy.model is not None and privacy.epsilon is None:
+        raise ValueError("model goes with epsilon: pass epsilon, too.")
+    default = isinstance(about, PublicFacts)
+    return privacy or PrivacySettings(), default if intercept is None else bool(intercept)
 
 
 def facts_of(problem: Problem, intercept: bool, row_length: float | None = None) -> PublicFacts:
@@ -174,11 +199,13 @@ def resolve(
             updates=None if partial else request.steps,
         )  # fmt: skip
     chooses_release = request.is_auto_walk and privacy.mechanism is None
+    kind, because = privacy.mechanism, ""
     if privacy.covers_constants_alone and chooses_release:
-        walk, comparison, because = case.best_release(walk)
-    else:
-        walk = case.with_mechanism(walk, allotment)
-        because = _about_walk(request, walk)
+        kind, comparison, because = case.best_release()
+        if kind is None:
+            walk = Uniform(laziness=getattr(walk.innermost, "laziness", 0.0))
+    walk = case.with_mechanism(walk, allotment, kind or "laplace")
+    because = because or _about_walk(request, walk)
     reasons.insert(0, Reason("walk", because))
     noise = privacy.noise if allotment is None else allotment.noise
     if mechanism_of(walk) is not None:
@@ -206,6 +233,7 @@ def resolve(
         graph, walk, update, Protection() if noise is None else noise, stop, loss,
         request.penalty, request.domain, request.aggregate, request.intercept, request.batch,
         privacy, facts, tuple(reasons), allotment, comparison,
+        steps_asked=None if partial else request.steps,
     )  # fmt: skip
 
 
@@ -256,18 +284,17 @@ class _Case:
             total_rows=facts.rows, lower=privacy.lower,
         )  # fmt: skip
 
-    def best_release(self, walk: Walk) -> tuple[Walk, Comparison, str]:
-        """Return a walk that follows the best release of L_i, if it tells more than a constant."""
+    def best_release(self) -> tuple[str | None, Comparison, str]:
+        """Return the best mechanism for L_i, if its release tells more than a constant."""
         epsilon, delta = self.request.privacy.epsilon, self.request.privacy.delta
         assert epsilon is not None
         assert delta is not None
         comparison = compare(epsilon=epsilon, delta=delta, bounds=self.bounds())
-        laziness = getattr(walk.innermost, "laziness", 0.0)
-        uniform, best = Uniform(laziness=laziness), comparison.rows[0]
+        best = comparison.rows[0]
         target = format_claim(epsilon, delta)
         if best.mechanism is None:
             because = f"uniform, because no mechanism reaches {target}. {best.reason}"
-            return uniform, comparison, because
+            return None, comparison, because
         errors = (
             f"At {target} the best release, by {best.kind}, is off by {best.raw_error:.3g} of the "
             "range, and a public constant, which reveals nothing, by "
@@ -275,12 +302,11 @@ class _Case:
         )
         if best.raw_error >= comparison.constant_error:
             because = f"uniform, because privacy would cost more than weighting gains. {errors}"
-            return uniform, comparison, because
-        weighted = Weighted(privacy=best.mechanism, laziness=laziness)
+            return None, comparison, because
         because = f"weighted. {errors} Compare both walks with simulate() on data like yours."
-        return weighted, comparison, because
+        return best.kind, comparison, because
 
-    def with_mechanism(self, walk: Walk, allotment: Allotment | None) -> Walk:
+    def with_mechanism(self, walk: Walk, allotment: Allotment | None, kind: str) -> Walk:
         """Return the walk with a mechanism for its disclosures of the rows, if ε asks for one."""
         request, facts, problem = self.request, self.facts, self.problem
         privacy, brought = request.privacy, mechanism_of(walk)
@@ -326,7 +352,7 @@ class _Case:
         rows = privacy.unit == "rows" and not privacy.covers_constants_alone
         if not (plain and rows) or privacy.feature_bound is None or facts.rows is None:
             mechanism: Any = calibrate(
-                privacy.mechanism or "laplace", epsilon=epsilon, delta=delta,
+                kind, epsilon=epsilon, delta=delta,
                 bounds=self.bounds(),
             )  # fmt: skip
         else:
@@ -350,9 +376,7 @@ class _Case:
         if request.step_size is not None:
             return Sgd(request.step_size), AS_ASKED
         if allotment is not None:
-            return Sgd(
-                ConstantStep(allotment.step)
-            ), "as far as the noise allows, from public facts."
+            return Sgd(ConstantStep(allotment.step)), "as long as the noise allows."
         if mechanism_of(walk) is not None:
             return None, "from the L_i that the nodes release."
         if request.is_private:
@@ -383,19 +407,15 @@ class _Case:
         if partial:
             assert problem is not None
             held = int(np.count_nonzero(np.diff(problem.offsets)))
-            return (
-                VISITS * held,
-                f"{VISITS} for each node with rows, because they come as a stream.",
-            )
+            return VISITS * held, f"{VISITS} for each node with rows, which come as a stream."
         if not request.is_private:
             return None, "until the model has converged."
         most = request.max_steps or most_steps(nodes, False)
         if allotment is not None:
-            allowed = max(1, min(allotment.updates // gradients, most))
-            return (
-                allowed,
-                "as many as the noise allows: a node may add to the model only so often.",
-            )
+            allowed = max(1, allotment.updates // gradients)
+            if allowed > most:
+                return most, "as many as max_steps allows."
+            return allowed, "as many as the cap on contributions allows."
         steps = public_steps(nodes, most)
         if noise is not None:
             steps = min(steps, noise.max_contributions * nodes // gradients)

@@ -16,6 +16,8 @@ from dataclasses import InitVar, dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.model_noise import ModelNoise, Unit, check_unit
@@ -85,6 +87,12 @@ class PrivacySettings:
     def __post_init__(self, protect: Unit) -> None:
         """Check what can be checked without knowing the problem."""
         check_unit(protect)
+        for name in ("epsilon", "delta"):
+            _check_number(name, getattr(self, name))
+        for name in ("feature_bound", "max_rows", "lower"):
+            _check_number(name, getattr(self, name), positive=True)
+        if self.noise is not None and protect == "node" and self.noise.protect != "node":
+            raise ValueError(f'protect="node" contradicts {self.noise}: leave protect out.')
         unit = self.noise.protect if self.noise is not None else protect
         object.__setattr__(self, "unit", unit)
         if self.epsilon is not None:
@@ -169,6 +177,16 @@ class PublicFacts:
     features: int | None = None
     row_length: float | None = None
 
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("nodes", "rows", "row_length"):
+            _check_number(name, getattr(self, name), positive=True)
+        for name in ("nodes", "features"):
+            value = getattr(self, name)
+            _check_number(name, value)
+            if value is not None and (value != int(value) or value < 0):
+                raise ValueError(f"{name} must be a whole number, got {value!r}.")
+
     def public_length(self, privacy: PrivacySettings, intercept: bool) -> float | None:
         """Return the public length of a row with its intercept; None if nothing is known of it.
 
@@ -188,6 +206,16 @@ class PublicFacts:
         """
         known = [each for each in (self.row_length, privacy.feature_bound) if each is not None]
         return math.hypot(min(known), float(intercept)) if known else None
+
+
+def _check_number(name: str, value: Any, positive: bool = False) -> None:
+    """Refuse what is no number, or not a positive and finite one; None is none that is known."""
+    if value is None:
+        return
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or (positive and not 0.0 < value < math.inf):
+        kind = "a positive number" if positive else "a number"
+        raise ValueError(f"{name} must be {kind} or None, got {value!r}.")
 
 
 def declared_lengths(
