@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -332,16 +333,21 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
         raise ValueError(
             f"under privacy the categories of {listed(text)} must not be taken from the data: "
             "which of them occur would tell of the rows. Declare all that could occur, such as "
-            f"--categories {text[0]}=a,b,c or in a --schema file, or leave the column out with "
-            f"--drop {text[0]}. If it names the node that owns a row: --node-column {text[0]}."
+            f"--categories {quote(f'{text[0]}=a,b,c')} or in a --schema file, or leave the column "
+            f"out with --drop {quote(text[0])}."
+            + (
+                ""
+                if rows.nodes is not None
+                else f" If it names the node that owns a row: --node-column {quote(text[0])}."
+            )
         )
     if given is None and length is None and undeclared:
         raise ValueError(
             "privacy needs a public scale of every column, and one taken from the data would leak. "
             f"Declare what is typical of {listed(undeclared)}, such as --scale "
-            f"{undeclared[0]}=50,20 (centre and spread; '*' for all), a --range, or a --schema "
-            "file (walklearn schema writes one to be filled in); or pass --feature-bound, a length "
-            "that rows are shortened to."
+            f"{quote(f'{undeclared[0]}=50,20')} (centre and spread; '*' for all), a --range, or a "
+            "--schema file (walklearn schema writes one to be filled in); or pass --feature-bound, "
+            "a length that rows are shortened to."
         )
     if settings["task"] == "auto":
         raise ValueError(

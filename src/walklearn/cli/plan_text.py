@@ -86,7 +86,7 @@ def _walk(fit: FitPlan, updates: int | None) -> list[str]:
         updates = updates or default_updates(nodes)
         return [
             'update = "saga"  # goes to the minimiser itself, and finds its step',
-            f"updates = {updates}  # of the token: {updates / nodes:.3g} for each node",
+            f"updates = {updates}  # of the token: {_short(updates / nodes)} for each node",
             *lines,
         ]
     return [
@@ -109,6 +109,10 @@ def _privacy(fit: FitPlan) -> list[str]:
         f"delta = {fit.budget.delta!r}",
         f"max_contributions = {fit.noise.max_contributions}  # of each node to the model",
     ]
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _time_limits(slowest_answer: float | None) -> list[str]:
@@ -149,7 +153,7 @@ def explained(plan: Plan) -> list[tuple[str, str]]:
         ("learns", f"{plan.target!r}, {what}, from {plural(len(plan.features), 'column')} "
          f"({plural(features, 'feature')}): {plan.loss.name} loss, penalty {plan.penalty:g}"),
         ("walk", f"{plan.walk}{f', laziness {plan.laziness:g}' if plan.laziness else ''}; "
-         f"{plural(plan.updates, 'update')}, about {visits:.3g} at each node"),
+         f"{plural(plan.updates, 'update')}, about {_short(visits)} at each node"),
         ("visit", _visit(plan)),
         ("token", f"{numbers:,} numbers, {8 * numbers:,} bytes a message"),
         ("private", _private(plan)),

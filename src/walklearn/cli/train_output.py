@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -74,8 +75,8 @@ def notes_on(estimator: RandomWalk, rows: Rows, network: Network, score: Score) 
         notes.append(
             f"the values of {listed(crushed)} lie in a small part of the declared range: they are "
             "nearly the same number, and noise drowns them. Declare what is typical of them "
-            f"instead, such as --scale {crushed[0]}=CENTRE,SPREAD; the few that are far out are "
-            "cut off."
+            f"instead, such as --scale {quote(f'{crushed[0]}=CENTRE,SPREAD')}; the few that are "
+            "far out are cut off."
         )
     if len(rows.y) < 10 * rows.X.shape[1]:
         notes.append(

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -357,13 +358,13 @@ def _categories_of(
     if all(map(_WITH_COMMA.fullmatch, found)):
         raise DataError(
             f"column {name!r} holds numbers with a comma, such as {found[0]!r}. Write them with a "
-            f"point, as 36.5 or 1234.5, or leave the column out (--drop {name})."
+            f"point, as 36.5 or 1234.5, or leave the column out (--drop {quote(name)})."
         )
     if len(found) > MOST_CATEGORIES or (len(found) > 20 and 2 * len(found) > len(cells)):
         raise DataError(
             f"column {name!r} is text with {len(found)} different values in {len(cells)} rows, "
             f"such as {listed(found, 2)}: that is a name or a number in disguise, not a category. "
-            f"Leave the column out (--drop {name}), or write numbers as 1234.5."
+            f"Leave the column out (--drop {quote(name)}), or write numbers as 1234.5."
         )
     return tuple(found)
 
