@@ -149,6 +149,18 @@ def measurements(quick: bool) -> Iterator[Measurement]:
                               f"accuracy {mean:.4f}, spread over seeds {spread:.4f}")  # fmt: skip
 
 
+def timed(quick: bool) -> Iterator[Measurement]:
+    """Time of a fit, which `benchmarks.compare` compares; `measurements` has accuracies only."""
+    for name, load in list(DATA.items())[: 1 if quick else None]:
+        X, y = load(return_X_y=True)
+        chosen = ("walk with memory, raw", "uniform walk, raw", "LogisticRegression, standardised")
+        chosen += tuple(c for c in CONTESTANTS if "protected at ε = 3" in c)
+        times = seconds({c: CONTESTANTS[c] for c in chosen}, X, y)
+        of_other = times.pop("LogisticRegression, standardised")
+        for contestant, spent in times.items():
+            yield Measurement(f"{name}: {contestant}", spent / of_other, "times", own_time=spent)
+
+
 def print_lengths() -> None:
     """The training loss after some updates, for first steps of so many 1/L̄."""
     sets = {name: load(return_X_y=True) for name, load in DATA.items()}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walklearn.simulation.kernels.arithmetic import Array, U, exp_of_minus
+from walklearn.simulation.kernels.arithmetic import Array, U, exp_of_minus, log_of_one_plus
 from walklearn.simulation.kernels.compilation import by_type
 
 LOGISTIC, SQUARED, HUBER, SQUARED_HINGE = range(4)
@@ -96,7 +96,7 @@ def _classes(loss):
 def _built_in_value(loss, score, target):
     if loss.code == LOGISTIC:
         size = abs(target * score)
-        return 0.5 * (size - target * score) + np.log1p(exp_of_minus(size))
+        return 0.5 * (size - target * score) + log_of_one_plus(exp_of_minus(size))
     if loss.code == SQUARED:
         return 0.5 * (score - target) ** 2
     if loss.code == HUBER:
