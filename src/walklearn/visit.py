@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walklearn.arrays import Array, Arrays, Specs, checked_specs, conform, zeros
+from walklearn.checks import check_whole
 from walklearn.errors import check_needs
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import ObjectiveView, Protection
@@ -128,11 +129,9 @@ class Setting:
 
     def __post_init__(self) -> None:
         objective, privacy = self.objective, self.privacy
-        if not isinstance(self.walk.draws, WHOLE) or self.walk.draws < 0:
-            raise ValueError(f"draws of {self.walk!r} must be a whole number of at least 0.")
+        check_whole(f"draws of {self.walk!r}", self.walk.draws, least=0)
         gradients, cap = self.update.gradients, getattr(privacy, "max_contributions", None)
-        if not isinstance(gradients, WHOLE) or gradients < 1:
-            raise ValueError(f"gradients of {self.update!r} must be a whole number of at least 1.")
+        check_whole(f"gradients of {self.update!r}", gradients)
         if cap is not None and cap < gradients:
             raise ValueError(
                 f"a visit of {self.update!r} takes {gradients} gradients, and {privacy!r} allows a "

@@ -48,6 +48,15 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
+def either(choices: Sequence[str]) -> str:
+    """'a, b or c'.
+
+    >>> either(["a"]), either(["a", "b", "c"])
+    ('a', 'a, b or c')
+    """
+    return " or ".join([", ".join(choices[:-1]), choices[-1]] if len(choices) > 1 else choices)
+
+
 def as_given(value: object) -> str:
     """What was given instead of what was wanted: cut where it is long, a class with its brackets.
 

@@ -72,9 +72,9 @@ def test_regression_under_epsilon_learns(
         ({}, "epsilon .*target_centre.*target_spread"),
         ({"target_centre": 150.0}, "target_centre .*without target_spread"),
         ({"target_spread": 80.0}, "target_spread .*without target_centre"),
-        ({"target_centre": 150.0, "target_spread": 0.0}, r"150\.0 and 0\.0"),
-        ({"target_centre": 150.0, "target_spread": "80"}, "target_centre .*'80'"),
-        ({"target_centre": float("nan"), "target_spread": 1.0}, r"nan and 1\.0"),
+        ({"target_centre": 150.0, "target_spread": 0.0}, r"target_spread .*0\.0"),
+        ({"target_centre": 150.0, "target_spread": "80"}, "target_spread .*'80'"),
+        ({"target_centre": float("nan"), "target_spread": 1.0}, "target_centre .*nan"),
         ({**SCALE, "fit_intercept": False}, "150 .*fit_intercept=True"),
     ],
 )

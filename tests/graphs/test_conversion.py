@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from walklearn import graphs
-from walklearn.graphs.names import NAMES, named
+from walklearn.graphs.names import NAMES
 
 
 def test_from_igraph_keeps_the_vertices():
@@ -82,4 +82,4 @@ class TestAsGraph:
 
     def test_a_name_that_is_nearly_right(self):
         with pytest.raises(ValueError, match=r"Did you mean 'erdos-renyi'\?"):
-            named("erdos-reny", 5)
+            graphs.as_graph("erdos-reny", 5)

@@ -98,7 +98,7 @@ class TestSeeds:
         assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
     def test_refusals(self, make):
-        with pytest.raises(ValueError, match="at least 1 row"):
+        with pytest.raises(ValueError, match="rows must be"):
             make(0)
         with pytest.raises(ValueError, match="dimension"):
             make(3, dimension=0)

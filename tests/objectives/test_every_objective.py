@@ -216,7 +216,7 @@ def test_a_missing_capability_is_refused_with_fields() -> None:
         ({"penalty": "much"}, "penalty"),
         ({"parameters": ("centre", 3)}, "parameters .*wl.ArraySpec"),
         ({"parameters": ()}, "parameters .*one entry"),
-        ({"parameters": (wl.ArraySpec("a"), wl.ArraySpec("a"))}, "unique names"),
+        ({"parameters": (wl.ArraySpec("a"), wl.ArraySpec("a"))}, "the same name"),
         ({"parameters": (wl.ArraySpec("a", (2,), "<i8"),)}, "one float dtype"),
         ({"parameters": (wl.ArraySpec("a"), wl.ArraySpec("b", (), "<f4"))}, "one float dtype"),
         ({"start": np.zeros(5)}, r"start .*\(4,\).*\(5,\)"),

@@ -139,19 +139,19 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "'gaussian'"),
     "no penalty of an estimator": (lambda: fit(penalty=None), "penalty .*None"),
     "half precision": (lambda: wl.Problem(X, Y, dtype=np.float16), "dtype .*float16"),
-    "no radius": (lambda: wl.domains.Ball(0.0), r"Ball .*radius.*0\.0"),
+    "no radius": (lambda: wl.domains.Ball(0.0), r"radius .*Ball.*0\.0"),
     "box inside out": (lambda: wl.domains.Box(1.0, -1.0), "low < high"),
-    "Huber threshold": (lambda: losses.Huber(0.0), r"Huber .*threshold.*0\.0"),
+    "Huber threshold": (lambda: losses.Huber(0.0), r"threshold .*Huber.*0\.0"),
     "one class": (lambda: losses.Softmax(1), r"Softmax .*1\."),
     "zero importance": (lambda: walks.Weighted([1.0, 0.0, 1.0]), "importance .*node 1 has 0"),
     "NaN importance": (lambda: walks.Weighted([1.0, np.nan, 1.0]), "importance .*node 1 has nan"),
     "importance of another size": (
-        lambda: simulate(walks.Weighted([1.0, 2.0])), r"3 nodes, importance .*\(2,\)"),
+        lambda: simulate(walks.Weighted([1.0, 2.0])), r"importance .*3 nodes.*\(2,\)"),
     "L_i = 0": (
         lambda: simulate(walks.Weighted(), objective=wl.Problem(
             np.diag([1.0, 0.0, 1.0]), Y, domain=wl.domains.Ball(1.0))),
         "importance .*node 1 has 0"),
-    "jump probability": (lambda: walks.Jumping(probability=1.0), r"probability .*\(0, 1\)"),
+    "jump probability": (lambda: walks.Jumping(probability=1.0), "probability .*less than 1"),
     "history": (lambda: walks.HistoryDriven(alpha=-1.0), r"alpha .*-1\.0"),
     "jump length": (lambda: walks.Jumping(longest=0), "longest .* 0"),
     "negative step": (lambda: wl.PowerStep(-1.0), r"constant c .*-1\.0"),
@@ -261,8 +261,8 @@ MISTAKEN_TYPES: list[tuple[Callable[[], Any], str]] = [
     (lambda: wl.Problem(X, Y, domain=Orthant(1.0)).solution, r"Orthant\(radius=1\.0\)"),
     (lambda: walks.Weighted().stationary(RING), r"Weighted\(\) needs the objective"),
     (lambda: wl.theory.diagnose(RING, PROBLEM, wl.AsynchronousGossip()), "AsynchronousGossip"),
-    (lambda: walks.NonBacktracking().transition_matrix(RING), r"non-backtracking .*Uniform\(\)"),
-    (lambda: walks.Independent().transition_matrix(RING), "independent"),
+    (lambda: walks.NonBacktracking().transition_matrix(RING), r"NonBacktracking.*Uniform\(\)"),
+    (lambda: walks.Independent().transition_matrix(RING), "Independent"),
 ]
 
 

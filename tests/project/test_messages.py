@@ -332,7 +332,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         "the values in first."),
     "lengths differ": (
         lambda: wl.Problem(X, [1.0, -1.0]),
-        "y must have one target per row: X has 3 rows, y has shape (2,)."),
+        "y must have one entry for each of the 3 rows of X, got shape (2,)."),
     "text in y": (
         lambda: wl.Problem(X, ["a", "b", "a"]),
         "y must hold numbers: could not convert string to float: 'a'. Number your classes first, "
@@ -350,7 +350,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
     "graph of another size": (
         lambda: simulate(graph=graphs.ring(4)),
         "the graph has 4 nodes, but the objective has 3. Give every node rows (node_of_row=…), or "
-        'pass empty_nodes="relay" and nodes=….'),
+        'pass empty_nodes="relay" and nodes=…, or use a graph with 3 nodes.'),
     "a class of walks": (
         lambda: fit(walk=walks.Uniform),
         "walk must be one of auto, simple, uniform, weighted, or a walk such as walks.Weighted(), "
@@ -366,7 +366,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         "all that are not named)."),
     "a kind of penalty": (
         lambda: wl.Problem(X, Y, penalty="l2"),  # type: ignore[arg-type]
-        "penalty must be a finite number of at least 0, the factor of ½‖w‖², got 'l2'."),
+        "penalty must be a finite number of at least 0, got 'l2'."),
     "no minimiser": (
         lambda: wl.Problem(X, Y).solution,
         "the objective has no minimiser: the classes can be separated by a hyperplane, there is "
@@ -374,7 +374,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         "Use a positive penalty or a bounded domain (in Python: domain=domains.Ball(10.0))."),
     "laziness 1": (
         lambda: walks.Uniform(laziness=1.0),
-        "laziness must be in [0, 1), got 1.0."),
+        "laziness must be a finite number of at least 0 and less than 1, got 1.0."),
     "zero steps": (
         lambda: simulate(steps=0),
         "steps must be a whole number of at least 1, got 0."),

@@ -393,7 +393,7 @@ def test_a_good_choice_has_no_warnings():
 
 
 def test_sizes_must_agree():
-    with pytest.raises(ValueError, match=r"5 nodes .* 6"):
+    with pytest.raises(ValueError, match=r"5 nodes, .* 6"):
         diagnose(graphs.ring(5), flat_problem(6), walks.Uniform())
 
 

@@ -13,6 +13,9 @@ A crash at any moment leaves the old file or the new one, never a mixture.
 import errno
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -37,6 +40,34 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
         temporary.unlink(missing_ok=True)
         tell_of(target, temporary, error)
         raise
+    sync_directory(target.parent)
+
+
+@contextmanager
+def whole_directory(target: Path, mode: int = 0o777) -> Iterator[Path]:
+    """Give a directory to fill, which replaces the target when all went well."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    stamp = secrets.token_hex(8)
+    fresh, former = target.with_name(f".{stamp}.tmp"), target.with_name(f".{stamp}.old")
+    try:
+        fresh.mkdir(mode)
+    except OSError as error:
+        tell_of(target, fresh, error)
+        raise
+    try:
+        yield fresh
+        if target.exists():
+            os.rename(target, former)
+        try:
+            os.rename(fresh, target)
+        except BaseException:
+            if former.exists():
+                os.rename(former, target)
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if target.exists():
+            shutil.rmtree(former, ignore_errors=True)
     sync_directory(target.parent)
 
 

@@ -31,6 +31,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from walklearn.checks import is_number, is_whole, limits_of
 from walklearn.errors import InputError
 from walklearn.files.toml_lines import line_of, lines_of_keys
 from walklearn.wording import closest, no_such_file
@@ -228,13 +229,8 @@ class CheckedTable(Mapping[str, Any]):
         below: float = math.inf,
     ) -> float | T:
         """Read a finite number of at least `least`, greater than `above` and less than `below`."""
-        bounds = [
-            *([f" of at least {least:g}"] if least > -math.inf else []),
-            *([f" greater than {above:g}"] if above > -math.inf else []),
-            *([f" less than {below:g}"] if below < math.inf else []),
-        ]
         value = self.value(
-            key, default, wanted=f"a finite number{' and'.join(bounds)}",
+            key, default, wanted=f"a finite number{limits_of(least, above, below=below)}",
             fits=lambda value: is_number(value) and least <= value and above < value < below,
         )  # fmt: skip
         return float(value) if key in self else default
@@ -280,18 +276,6 @@ def is_text(value: Any) -> bool:
 def is_flag(value: Any) -> bool:
     """Whether it is true or false."""
     return isinstance(value, bool)
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it is a whole number (true and false are none)."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a finite number, whole or not, that a double can hold."""
-    if is_whole(value):
-        return bool(abs(value) <= 2**1000)
-    return isinstance(value, float) and math.isfinite(value)
 
 
 def shown(value: Any) -> str:

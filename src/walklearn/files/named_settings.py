@@ -19,6 +19,7 @@ from typing import Any
 
 from walklearn.files.checked_table import CheckedTable
 from walklearn.registry import Registry
+from walklearn.wording import either
 
 
 def read_named(table: CheckedTable, key: str, registry: Registry[Any], *also: str) -> Any:
@@ -54,8 +55,7 @@ def forms(registry: Registry[Any], *also: str) -> str:
     """
     examples = ('"{}"', "{{ {} = 10.0 }}", "{{ {} = [-1.0, 1.0] }}")
     shown = [examples[len(_settings(kind))].format(name) for name, kind in registry.items()]
-    *others, last = [*shown, *also]
-    return f"{', '.join(others)} or {last}"
+    return either([*shown, *also])
 
 
 def _settings(kind: Any) -> list[str]:

@@ -9,18 +9,17 @@ ledger says "simulated". Without one the releases come from the operating system
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from walklearn.checks import check_choice, check_kind, check_number, check_whole, is_number
 from walklearn.fitting.rounds import Average
 from walklearn.objectives import Aggregate
 from walklearn.objectives.linear.domains import Domain
 from walklearn.objectives.linear.losses import LOSSES, Loss, Softmax
-from walklearn.objectives.linear.problem import check_penalty
 from walklearn.privacy import MECHANISMS, ModelNoise, PrivacySettings
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.settings import declared_lengths
@@ -262,10 +261,8 @@ def _target_scale(
                 "target_centre and target_spread are for RandomWalkRegressor: classes have no "
                 "scale. Leave them out."
             )
-        if not (_is_number(centre) and _is_number(spread)):
-            raise ValueError(
-                f"target_centre and target_spread must be numbers, got {centre!r} and {spread!r}."
-            )
+        check_number("target_centre", centre)
+        check_number("target_spread", spread, above=0.0)
     scale = None
     if spread is not None:
         scale = TargetScale(float(centre), float(spread))
@@ -288,20 +285,17 @@ def _target_scale(
 def _check_parameters(given: Mapping[str, Any]) -> StepSize | None:
     """Raise what is wrong with the parameters, whatever the data; return the step size."""
     for name in ("steps", "max_steps", "batch"):
-        _check_count(name, given[name])
-    if given["tol"] is not None and not (_is_number(given["tol"]) and given["tol"] >= 0):
-        raise ValueError(f"tol must be a number of at least 0 or None, got {given['tol']!r}.")
-    if given["average"] not in AVERAGES:
-        raise ValueError(f"average must be one of {AVERAGES}, got {given['average']!r}.")
+        if given[name] is not None:
+            check_whole(name, given[name])
+    if given["tol"] is not None:
+        check_number("tol", given["tol"], least=0.0)
+    check_choice("average", given["average"], AVERAGES)
     for name in ("fit_intercept", "warm_start"):
-        _check_choice(name, given[name], (True, False))
-    _check_choice("standardise", given["standardise"], ("auto", True, False))
-    if given["domain"] is not None and not isinstance(given["domain"], Domain):
-        raise ValueError(
-            f"domain must be None or a domain such as domains.Ball(10.0), got "
-            f"{as_given(given['domain'])}."
-        )
-    check_penalty(given["penalty"])
+        check_choice(name, given[name], (True, False))
+    check_choice("standardise", given["standardise"], ("auto", True, False))
+    wanted = "None or a domain such as domains.Ball(10.0)"
+    check_kind("domain", given["domain"], Domain | None, wanted)
+    check_number("penalty", given["penalty"], least=0.0)
     _check_update(given["update"], given["step_size"], given["average"])
     _check_privacy(given)
     return step_of(given["step_size"])
@@ -311,7 +305,7 @@ def step_of(step_size: Any) -> StepSize | None:
     """A step size as it is, a number as the constant of steps like those found without one."""
     if step_size is None or isinstance(step_size, PowerStep | ConstantStep):
         return step_size
-    if _is_number(step_size):
+    if is_number(step_size):
         return PowerStep(float(step_size), EXPONENT)
     raise ValueError(
         f"step_size must be None, a number (the constant c of c / k^{EXPONENT}), a PowerStep or a "
@@ -404,12 +398,8 @@ def loss_of(loss: Any, classes: int | None) -> Loss:
 
 def _check_privacy(given: Mapping[str, Any]) -> None:
     for name in ("row_length", "feature_bound", "max_rows", "total_rows"):
-        value = given[name]
-        if value is not None and not (_is_number(value) and 0.0 < value < math.inf):
-            raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
-    for name in ("epsilon", "delta"):
-        if given[name] is not None and not _is_number(given[name]):
-            raise ValueError(f"{name} must be a number or None, got {given[name]!r}.")
+        if given[name] is not None:
+            check_number(name, given[name], above=0.0)
     if given["mechanism"] is not None:
         MECHANISMS.by_name(given["mechanism"])
     if given["model_privacy"] is not None and type(given["model_privacy"]) is not ModelNoise:
@@ -417,7 +407,7 @@ def _check_privacy(given: Mapping[str, Any]) -> None:
             "model_privacy must be a privacy.ModelNoise itself, because nothing can be claimed for "
             f"another class, got {type(given['model_privacy']).__name__}."
         )
-    _check_choice("model", given["model"], (None, IN_THE_CLEAR))
+    check_choice("model", given["model"], (None, IN_THE_CLEAR))
     if given["epsilon"] is None and given["model"] is not None:
         raise ValueError("model goes with epsilon: pass epsilon, too.")
 
@@ -443,20 +433,3 @@ def _check_public_facts(given: Mapping[str, Any], privacy: PrivacySettings) -> N
             "row_length, how long they typically are; or feature_bound, a length that rows are "
             "shortened to."
         )
-
-
-def _check_count(name: str, value: Any) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1 or None, got {value!r}.")
-
-
-def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if not any(value is choice or (value == choice and isinstance(value, str | bool | np.bool_))
-               for choice in choices):  # fmt: skip
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

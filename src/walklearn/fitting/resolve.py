@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.checks import check_kind, check_number
 from walklearn.fitting.plan import FitPlan, Reason, noise_length, released
 from walklearn.fitting.request import FitRequest, walk_of
 from walklearn.fitting.rounds import Stopping
 from walklearn.graphs import Graph
 from walklearn.objectives import Aggregate, Problem
 from walklearn.objectives.linear.losses import LOSSES, Logistic, Loss
-from walklearn.objectives.linear.problem import check_penalty
 from walklearn.objectives.linear.rows import is_sparse
 from walklearn.privacy import (
     Allotment,
@@ -58,7 +58,7 @@ from walklearn.walks.disclosure import (
     mechanism_of,
     tells,
 )
-from walklearn.wording import as_given, plural
+from walklearn.wording import plural
 
 LAZINESS = 0.1
 # By default a walk ends when a doubling changes the loss by this share of what zeros lose, or, with
@@ -115,7 +115,7 @@ def advise(
     privacy, intercept = _checked(graph, about, privacy, intercept)
     if loss is not None and not isinstance(loss, Loss):
         loss = LOSSES.by_name(loss)()
-    check_penalty(penalty)
+    check_number("penalty", penalty, least=0.0)
     aggregate: Aggregate = "mean"
     if isinstance(about, Problem):
         problem, facts = about, facts_of(about, intercept)
@@ -144,12 +144,9 @@ def _checked(
     graph: Any, about: Any, privacy: Any, intercept: bool | None
 ) -> tuple[PrivacySettings, bool]:
     """Check the arguments of `advise`, and return the last two with their defaults."""
-    if not isinstance(graph, Graph):
-        raise TypeError(f"graph must be a Graph, such as graphs.ring(20), got {as_given(graph)}.")
-    if not isinstance(about, Problem | PublicFacts):
-        raise TypeError(f"about must be a PublicFacts or a Problem, got {as_given(about)}.")
-    if not isinstance(privacy, PrivacySettings | None):
-        raise TypeError(f"privacy must be a PrivacySettings or None, got {as_given(privacy)}.")
+    check_kind("graph", graph, Graph, "a Graph, such as graphs.ring(20)")
+    check_kind("about", about, Problem | PublicFacts, "a PublicFacts or a Problem")
+    check_kind("privacy", privacy, PrivacySettings | None, "a PrivacySettings or None")
     if graph.node_count != about.nodes:
         raise ValueError(
             f"the graph has {graph.node_count} nodes, and the {type(about).__name__} "

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_choice
 from walklearn.extras import extra
-from walklearn.graphs.checks import require_choice
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
@@ -128,7 +128,7 @@ def from_edges(
     >>> from_edges([(0, 1), (1, 2), (2, 0)])
     Graph(3 nodes, 3 edges)
     """
-    require_choice("connected", connected, WhenDisconnected)
+    check_choice("connected", connected, WhenDisconnected)
     pairs = _integer_pairs(edges)
     if nodes is None:
         if not len(pairs):
@@ -172,7 +172,7 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
     """
     from scipy.sparse import csr_array
 
-    require_choice("connected", connected, WhenDisconnected)
+    check_choice("connected", connected, WhenDisconnected)
     rows = csr_array(matrix, copy=True)
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
         raise ValueError(
@@ -317,7 +317,7 @@ def read_edge_list(path: str | os.PathLike[str], *, connected: WhenDisconnected 
     (3, array([[0, 1],
            [1, 2]], dtype=int32))
     """
-    require_choice("connected", connected, WhenDisconnected)
+    check_choice("connected", connected, WhenDisconnected)
     pairs, names = read_pairs(Path(path))
     if names is not None:
         warnings.warn(

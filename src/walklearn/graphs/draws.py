@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from walklearn.graphs.checks import require_choice
+from walklearn.checks import check_choice
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.pairs import Pairs
@@ -47,7 +47,7 @@ def generator(seed: Seed) -> np.random.Generator:
 
 def drawn(nodes: int, draw: Callable[[], Pairs], connected: Connected) -> Graph:
     """Draw edges and make them a graph, doing what `connected` says when it is in pieces."""
-    require_choice("connected", connected, Connected)
+    check_choice("connected", connected, Connected)
     if connected != "retry":
         return graph_from_pairs(nodes, *draw(), connected=connected, hint=RANDOM_HINT)
     fewest = nodes

@@ -8,7 +8,7 @@ Graph(12 nodes, 24 edges)
 
 import numpy as np
 
-from walklearn.graphs.checks import whole
+from walklearn.checks import check_whole
 from walklearn.graphs.graph import Family, Graph, connect, graph_from_pairs
 from walklearn.graphs.pairs import pair_at
 
@@ -31,7 +31,7 @@ def ring(nodes: int) -> Graph:
     >>> ring(5).edges().tolist()
     [[0, 1], [0, 4], [1, 2], [2, 3], [3, 4]]
     """
-    nodes = whole("nodes", nodes, 1)
+    nodes = check_whole("nodes", nodes)
     return _lattice(1, nodes, wrap=True, family=("ring", nodes) if nodes >= 3 else ())
 
 
@@ -57,7 +57,7 @@ def grid(rows: int, columns: int) -> Graph:
     >>> grid(2, 3).edges().tolist()
     [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]
     """
-    return _lattice(whole("rows", rows, 1), whole("columns", columns, 1), wrap=False)
+    return _lattice(check_whole("rows", rows), check_whole("columns", columns), wrap=False)
 
 
 def torus(rows: int, columns: int) -> Graph:
@@ -82,7 +82,7 @@ def torus(rows: int, columns: int) -> Graph:
     >>> torus(3, 4)
     Graph(12 nodes, 24 edges)
     """
-    rows, columns = whole("rows", rows, 1), whole("columns", columns, 1)
+    rows, columns = check_whole("rows", rows), check_whole("columns", columns)
     family = ("torus", rows, columns) if min(rows, columns) >= 3 else ()
     return _lattice(rows, columns, wrap=True, family=family)
 
@@ -105,7 +105,7 @@ def complete(nodes: int) -> Graph:
     >>> complete(5)
     Graph(5 nodes, 10 edges)
     """
-    nodes = whole("nodes", nodes, 1)
+    nodes = check_whole("nodes", nodes)
     others = np.arange(nodes - 1)
     indices = others + (others >= np.arange(nodes)[:, None])  # row i skips i
     return connect(np.arange(nodes + 1) * (nodes - 1), indices.ravel(), ("complete", nodes))
@@ -129,7 +129,7 @@ def star(nodes: int) -> Graph:
     >>> star(4).degrees.tolist()
     [3, 1, 1, 1]
     """
-    nodes = whole("nodes", nodes, 1)
+    nodes = check_whole("nodes", nodes)
     leaves = np.arange(1, nodes)
     return graph_from_pairs(nodes, np.zeros_like(leaves), leaves, ("star", nodes))
 
@@ -152,7 +152,7 @@ def hypercube(dimension: int) -> Graph:
     >>> hypercube(3).neighbours(0).tolist()
     [1, 2, 4]
     """
-    dimension = whole("dimension", dimension, 0, 40)
+    dimension = check_whole("dimension", dimension, 0, 40)
     words, bits = np.arange(2**dimension), 2 ** np.arange(dimension)
     indices = np.sort(words[:, None] ^ bits, axis=1)
     indptr = np.arange(words.size + 1) * dimension
@@ -179,8 +179,8 @@ def barbell(clique_size: int, path_length: int) -> Graph:
     >>> barbell(5, 3)
     Graph(13 nodes, 24 edges)
     """
-    clique_size = whole("clique_size", clique_size, 2)
-    path_length = whole("path_length", path_length, 0)
+    clique_size = check_whole("clique_size", clique_size, 2)
+    path_length = check_whole("path_length", path_length, 0)
     second = clique_size + path_length
     i, j = pair_at(np.arange(clique_size * (clique_size - 1) // 2))
     path = np.arange(clique_size - 1, second)

@@ -10,7 +10,7 @@ through `graph_from_pairs` and pay only for the check that the graph is connecte
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -160,6 +160,16 @@ class Graph:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def check_nodes(graph: Graph, objective: Any) -> None:
+    """Raise a ValueError unless the graph has a node for each node of the objective."""
+    if graph.node_count != objective.nodes:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}. "
+            'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=…, or use '
+            f"a graph with {objective.nodes} nodes."
+        )
 
 
 def graph_from_pairs(

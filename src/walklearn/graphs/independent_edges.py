@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.graphs.checks import fraction, whole
+from walklearn.checks import check_number, check_whole
 from walklearn.graphs.draws import Connected, Seed, drawn, generator
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, narrow_pairs_at, pair_at
@@ -46,7 +46,8 @@ def erdos_renyi(
     >>> erdos_renyi(20, 0.3, seed=1)
     Graph(20 nodes, 47 edges)
     """
-    nodes, probability = whole("nodes", nodes, 1), fraction("probability", probability)
+    nodes = check_whole("nodes", nodes)
+    probability = check_number("probability", probability, least=0.0, most=1.0)
     rng = generator(seed)
     pairs = nodes * (nodes - 1) // 2
     return drawn(nodes, lambda: narrow_pairs_at(_successes(rng, pairs, probability)), connected)
@@ -87,7 +88,7 @@ def stochastic_block(
     >>> stochastic_block([50, 50], [[0.3, 0.01], [0.01, 0.3]], seed=1)
     Graph(100 nodes, 752 edges)
     """
-    sizes = [whole(f"sizes[{block}]", size, 1) for block, size in enumerate(sizes)]
+    sizes = [check_whole(f"sizes[{block}]", size) for block, size in enumerate(sizes)]
     chances = _block_probabilities(probabilities, len(sizes))
     starts = np.concatenate([[0], np.cumsum(sizes)])
     rng = generator(seed)
@@ -136,9 +137,8 @@ def geometric(
     """
     from scipy.spatial import cKDTree  # slow to import, and nobody else needs it
 
-    nodes = whole("nodes", nodes, 1)
-    if not radius > 0:
-        raise ValueError(f"radius must be positive, got {radius}")
+    nodes = check_whole("nodes", nodes)
+    check_number("radius", radius, above=0.0)
     rng = generator(seed)
 
     def draw() -> Pairs:

@@ -22,7 +22,7 @@ Graph(100 nodes, 464 edges)
 import math
 from collections.abc import Callable
 
-from walklearn.graphs.checks import whole
+from walklearn.checks import check_whole
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.families import barbell, complete, grid, hypercube, ring, star, torus
 from walklearn.graphs.graph import Graph
@@ -45,9 +45,7 @@ for _family in (
 
 def named(name: str, nodes: int, seed: Seed = None) -> Graph:
     """Make the graph of a family, such as "ring" or "erdos-renyi", on so many nodes."""
-    if not is_name(name):
-        raise ValueError(f"there is no family {name!r}.{choices_near(name)}")
-    return _ON_NODES[_spelled(name)](whole("nodes", nodes, 1), seed)
+    return _ON_NODES[_spelled(name)](check_whole("nodes", nodes), seed)
 
 
 def is_name(name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_length
 from walklearn.graphs.convert import as_graph
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.graph import Graph
@@ -156,11 +157,7 @@ def _names_of(graph: Any) -> Names | None:
 
 def _check_labels(nodes: ArrayLike, rows: int) -> NDArray[Any]:
     labels = np.asarray(nodes)
-    if labels.shape != (rows,):
-        raise ValueError(
-            f"nodes must name the owner of each row: there are {rows} rows, nodes has shape "
-            f"{labels.shape}."
-        )
+    check_length("nodes", labels, rows, "rows")
     missing = [row for row, label in enumerate(labels.tolist()) if label is None or label != label]
     if missing:
         raise ValueError(f"nodes does not say who owns row {missing[0]}.")

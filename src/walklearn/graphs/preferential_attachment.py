@@ -7,7 +7,7 @@ np.int32(55)
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.graphs.checks import whole
+from walklearn.checks import check_whole
 from walklearn.graphs.draws import Seed, generator
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.sparse_rows import Integers
@@ -39,8 +39,8 @@ def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph
     >>> barabasi_albert(1000, 2, seed=1)
     Graph(1,000 nodes, 1,996 edges)
     """
-    nodes = whole("nodes", nodes, 2)
-    attachments = whole("attachments", attachments, 1, nodes - 1)
+    nodes = check_whole("nodes", nodes, 2)
+    attachments = check_whole("attachments", attachments, 1, nodes - 1)
     rng = generator(seed)
     # Row r lists the ends of the edges newcomer r brings: itself `attachments` times, and those
     # it joins. A node fills as many slots as it has edges, so a uniform slot of the rows above

@@ -6,7 +6,7 @@ np.int32(3)
 
 import numpy as np
 
-from walklearn.graphs.checks import fraction, whole
+from walklearn.checks import check_number, check_whole
 from walklearn.graphs.draws import Connected, Seed, drawn, generator
 from walklearn.graphs.graph import Graph
 from walklearn.graphs.pairs import Pairs, contains, is_new_edge, pair_at, pair_keys
@@ -50,8 +50,8 @@ def random_regular(
     >>> random_regular(10, 3, seed=1).degrees.tolist()
     [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
     """
-    nodes = whole("nodes", nodes, 1)
-    degree = whole("degree", degree, 0, nodes - 1)
+    nodes = check_whole("nodes", nodes)
+    degree = check_whole("degree", degree, 0, nodes - 1)
     if nodes * degree % 2:
         raise ValueError(
             f"nodes * degree must be even, got {nodes} * {degree}; change one of them by one"
@@ -144,8 +144,9 @@ def watts_strogatz(
     >>> watts_strogatz(100, 4, 0.1, seed=1)
     Graph(100 nodes, 200 edges)
     """
-    nodes = whole("nodes", nodes, 1)
-    degree, rewiring = whole("degree", degree, 0, nodes - 1), fraction("rewiring", rewiring)
+    nodes = check_whole("nodes", nodes)
+    degree = check_whole("degree", degree, 0, nodes - 1)
+    rewiring = check_number("rewiring", rewiring, least=0.0, most=1.0)
     if degree % 2:
         raise ValueError(f"degree must be even, half on each side of the ring, got {degree}")
     rng = generator(seed)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import secrets
-import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from walklearn import __version__
-from walklearn.files.atomic_write import atomic_write, no_directory, tell_of
-from walklearn.models.model import Array, Model
+from walklearn.arrays import Arrays, read_npz
+from walklearn.files.atomic_write import atomic_write, no_directory, whole_directory
+from walklearn.models.model import Model
 from walklearn.models.report import report_of
 from walklearn.tables.encoding import Encoding
 
@@ -45,32 +42,12 @@ class ModelFileError(ValueError):
 
 
 def save(model: Model, path: Path, overwrite: bool) -> None:
-    """Write the model to a temporary directory beside the target, then rename it."""
+    """Write the model to a directory, whole or not at all."""
     path = path.absolute()
     check_target(path, overwrite)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stamp = secrets.token_hex(8)
-    fresh, former = path.with_name(f".{stamp}.tmp"), path.with_name(f".{stamp}.old")
-    try:
-        fresh.mkdir()
-    except OSError as error:
-        tell_of(path, fresh, error)
-        raise
-    try:
+    with whole_directory(path) as fresh:
         for name, content in contents(model).items():
             atomic_write(fresh / name, content)
-        if path.exists():
-            os.rename(path, former)
-        try:
-            os.rename(fresh, path)
-        except BaseException:
-            if former.exists():
-                os.rename(former, path)
-            raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        if path.exists():
-            shutil.rmtree(former, ignore_errors=True)
 
 
 def check_target(path: Path, overwrite: bool) -> None:
@@ -163,15 +140,10 @@ def _read_header(path: Path) -> dict[str, Any]:
     return header
 
 
-def _read_weights(path: Path) -> dict[str, Array]:
-    content = io.BytesIO(path.read_bytes())
+def _read_weights(path: Path) -> Arrays:
+    content = path.read_bytes()
     try:
-        with zipfile.ZipFile(content) as archive:
-            if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
-                raise ValueError(f"wrong checksum of {member}")
-        content.seek(0)
-        with np.load(content, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in ("model", "average")}
+        return read_npz(content)
     except Exception as error:  # the readers fail on damage in too many ways to list
         raise ValueError(f"{path.name}: {error}") from error
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_choice
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.objectives.linear.rows import finite_rows, is_sparse
 from walklearn.privacy.accounting.claim import Claim
@@ -339,8 +340,7 @@ def _check(model: Model) -> None:
     if model.loss not in LOSSES or kind_of(model.loss) != model.kind:
         known = ", ".join(f"{loss} ({kind_of(loss)})" for loss in LOSSES)
         raise ValueError(f"there is no {model.kind} with the loss {model.loss!r}: {known}.")
-    if model.uses not in ("average", "last"):
-        raise ValueError(f'uses must be "average" or "last", got {model.uses!r}.')
+    check_choice("uses", model.uses, Iterate)
     shapes = _shapes(model)
     for name, array in (("weights", model.weights), ("average", model.average)):
         if array.shape not in shapes:

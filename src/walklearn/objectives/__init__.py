@@ -10,7 +10,8 @@ array([2., 8.])
 from walklearn.objectives import datasets
 from walklearn.objectives.linear import domains, losses
 from walklearn.objectives.linear.optimum import NoMinimiserError, Optimum
-from walklearn.objectives.linear.problem import Aggregate, Problem
+from walklearn.objectives.linear.problem import Problem
+from walklearn.objectives.linear.rows import Aggregate
 from walklearn.objectives.objective import Objective
 
 __all__ = [

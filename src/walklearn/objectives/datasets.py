@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_number, check_whole
 from walklearn.extras import extra
 
 Rows = NDArray[np.float64]
@@ -50,9 +51,9 @@ def two_gaussians(
     >>> X.shape, sorted(set(y.tolist()))
     ((100, 3), [-1.0, 1.0])
     """
-    _check_counts(rows, dimension)
-    if not variance >= 0:
-        raise ValueError(f"variance must be at least 0, got {variance!r}.")
+    check_whole("rows", rows)
+    check_whole("dimension", dimension)
+    check_number("variance", variance, least=0.0)
     generator = np.random.default_rng(seed)
     y = generator.choice([-1.0, 1.0], size=rows)
     centre = np.broadcast_to(np.asarray(mean, dtype=float), (dimension,))
@@ -99,9 +100,10 @@ def heterogeneous_rows(
     >>> X.shape, y.shape
     ((100, 3), (100,))
     """
-    _check_counts(rows, dimension)
-    if not (spread >= 0 and noise >= 0):
-        raise ValueError(f"spread and noise must be at least 0, got {spread!r} and {noise!r}.")
+    check_whole("rows", rows)
+    check_whole("dimension", dimension)
+    check_number("spread", spread, least=0.0)
+    check_number("noise", noise, least=0.0)
     generator = np.random.default_rng(seed)
     scale = np.exp(spread * generator.standard_normal(rows))
     X = scale[:, None] * generator.standard_normal((rows, dimension))
@@ -242,11 +244,6 @@ def _standardised(values: Rows) -> Rows:
     centred = values - values.mean(axis=0)
     deviation = centred.std(axis=0)
     return np.asarray(centred / np.where(deviation > 0, deviation, 1.0))
-
-
-def _check_counts(rows: int, dimension: int) -> None:
-    if rows < 1 or dimension < 1:
-        raise ValueError(f"need at least 1 row and 1 dimension, got {rows} and {dimension}.")
 
 
 def _check_split(rows: int, nodes: int) -> None:

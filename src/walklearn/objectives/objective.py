@@ -6,12 +6,12 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from walklearn.arrays import Array, ArraySpec, Specs
+from walklearn.arrays import Array, Specs, checked_specs
+from walklearn.checks import check_number, check_whole
 
 if TYPE_CHECKING:
     shared_property = cached_property
@@ -158,8 +158,7 @@ class Objective(ABC):
 
     def with_batch(self, batch: int) -> Self:
         """Return a copy whose gradients take `batch` uniform numbers, to select a mini-batch."""
-        if not is_whole(batch) or batch < 0:
-            raise ValueError(f"batch must be a whole number of at least 0, got {batch!r}.")
+        check_whole("batch", batch, least=0)
         self.__dict__.setdefault("_shared", {})  # which the copy uses, too
         result = copy.copy(self)
         object.__setattr__(result, "draws", int(batch))
@@ -171,20 +170,12 @@ class Objective(ABC):
         for field in ("nodes", "parameters"):
             if not hasattr(self, field):
                 raise TypeError(f"{name} has no {field}. Set self.{field} in its __init__.")
-        if not is_whole(self.nodes) or self.nodes < 1:
-            raise ValueError(f"{name}.nodes must be a whole number above 0, got {self.nodes!r}.")
-        if not is_whole(self.draws) or self.draws < 0:
-            raise ValueError(f"{name}.draws must be a whole number, got {self.draws!r}.")
-        penalty = self.penalty
-        if not isinstance(penalty, Real) or not 0.0 <= penalty < math.inf:
-            raise ValueError(f"{name}.penalty must be finite and at least 0, got {penalty!r}.")
-        specs = self.parameters
-        if not isinstance(specs, tuple) or not all(isinstance(spec, ArraySpec) for spec in specs):
-            raise TypeError(f"{name}.parameters must be a tuple of wl.ArraySpec, got {specs!r}.")
-        if not self.size or len({spec.name for spec in specs}) < len(specs):
-            raise ValueError(
-                f"{name}.parameters needs at least one entry and unique names, got {specs!r}."
-            )
+        check_whole(f"{name}.nodes", self.nodes)
+        check_whole(f"{name}.draws", self.draws, least=0)
+        check_number(f"{name}.penalty", self.penalty, least=0.0)
+        specs = checked_specs(self.parameters, f"{name}.parameters")
+        if not self.size:
+            raise ValueError(f"{name}.parameters needs at least one entry, got {specs!r}.")
         if {np.dtype(spec.dtype) for spec in specs} - {self.dtype} or self.dtype.kind != "f":
             raise ValueError(f"{name}.parameters must have one float dtype, got {specs!r}.")
         if np.shape(self.start) != (self.size,):
@@ -193,8 +184,3 @@ class Objective(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({f'draws={self.draws}' if self.draws else ''})"
-
-
-def is_whole(number: object) -> bool:
-    """True for an integer of Python or NumPy; booleans are none."""
-    return isinstance(number, Integral) and not isinstance(number, bool)

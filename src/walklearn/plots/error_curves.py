@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from walklearn.checks import check_choice
 from walklearn.plots.axes import (
     FloatArray,
     colour,
@@ -102,8 +103,7 @@ def convergence(
     >>> axes.get_xlabel(), axes.get_yscale()
     ('updates', 'log')
     """
-    if x not in COSTS:
-        raise ValueError(f"x must be one of {', '.join(COSTS)}, not {x!r}")
+    check_choice("x", x, COSTS)
     runs = _by_label(traces)
     costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for _, trace in runs]
     summaries = [_summary(trace, metric) for _, trace in runs]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.checks import check_whole
 from walklearn.files.atomic_write import atomic_write
 from walklearn.graphs import Graph, spring_layout
 from walklearn.plots.axes import COLOURS, FloatArray, dress, plain_ticks
@@ -97,8 +98,7 @@ def animate(
     target = Path(path)
     if target.suffix not in {".gif", ".html"}:
         raise ValueError(f"{target} must end in .gif or .html")
-    if not (isinstance(steps, int) and steps >= 1):
-        raise ValueError(f"steps must be a positive whole number, not {steps!r}")
+    check_whole("steps", steps)
     from matplotlib import rc_context
     from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure

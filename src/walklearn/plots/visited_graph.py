@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_length
 from walklearn.graphs import Graph, spring_layout
 from walklearn.plots.axes import FloatArray, colour, dress, new_axes, plain_ticks, visible
 from walklearn.wording import as_given
@@ -217,10 +218,7 @@ def draw_graph(
 
 def _per_node(nodes: int, values: ArrayLike, name: str) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
-    if array.shape != (nodes,):
-        raise ValueError(
-            f"{name} must hold one number for each of the {nodes} nodes, not shape {array.shape}"
-        )
+    check_length(name, array, nodes, "nodes")
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise ValueError(f"{name} must be finite and not negative")
     return array

@@ -41,6 +41,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from walklearn.checks import check_number, check_whole
 from walklearn.privacy import noise_test
 from walklearn.privacy.accounting import special
 from walklearn.privacy.accounting.printing import format_lower, format_upper
@@ -230,14 +231,10 @@ def audit(
     True
     """
     epsilon = check_epsilon(epsilon)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}.")
+    check_number("confidence", confidence, above=0.0, below=1.0)
     claimed = mechanism.delta(epsilon) if delta is None else check_delta(delta)
     draws: Draws = "real" if seed is None and _has_real_draws(mechanism) else "simulated"
-    samples = _SAMPLES[draws] if samples is None else samples
-    if not isinstance(samples, int | np.integer) or samples < 2:
-        raise ValueError(f"samples must be a whole number of at least 2, got {samples!r}.")
-    half = int(samples) // 2
+    half = check_whole("samples", _SAMPLES[draws] if samples is None else samples, least=2) // 2
     risk = (1.0 - confidence) / 4
     generator = np.random.default_rng(seed)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_number
 from walklearn.wording import plural
 
 Array = NDArray[np.float64]
@@ -27,18 +28,12 @@ _SMALLEST, _LARGEST = 1e-100, 1e100
 
 def check_epsilon(epsilon: float) -> float:
     """ε as a float: at least 0, possibly infinite, not NaN."""
-    value = float(epsilon)
-    if math.isnan(value) or value < 0:
-        raise ValueError(f"epsilon must be a number of at least 0, got {epsilon!r}.")
-    return value
+    return math.inf if epsilon == math.inf else check_number("epsilon", epsilon, least=0.0)
 
 
 def check_delta(delta: float) -> float:
     """δ as a float in [0, 1)."""
-    value = float(delta)
-    if not 0 <= value < 1:
-        raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
-    return value
+    return check_number("delta", delta, least=0.0, below=1.0)
 
 
 def check_bounds(bounds: Sequence[float], name: str = "bounds") -> Bounds:
@@ -59,14 +54,6 @@ def check_bounds(bounds: Sequence[float], name: str = "bounds") -> Bounds:
             "public lower bound; values below it are lifted to it before the release."
         )
     return lo, hi
-
-
-def check_noise(noise: float, name: str) -> float:
-    """A noise parameter as a float: positive and finite."""
-    value = float(noise)
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {noise!r}.")
-    return value
 
 
 def check_clamp(clamp: Sequence[float] | None, bounds: Bounds) -> Bounds | None:

@@ -41,13 +41,13 @@ which covers the rounding of its norms.
 from __future__ import annotations
 
 import math
-import operator
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.arrays import Arrays, Specs
+from walklearn.checks import check_choice, check_number, check_whole
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.accounting.curves import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.accounting.printing import format_upper
@@ -62,7 +62,7 @@ from walklearn.privacy.protection import (
 )
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
-_MOST_CONTRIBUTIONS = 10**12
+MOST_TIMES = 10**12
 # The norm of a clipped vector is right to about (dimensions · 1e-16).
 _CLIPPING_ROUNDING = 1e-12
 
@@ -97,10 +97,11 @@ class ModelNoise(NoisyGradients, Protection):
 
     def __post_init__(self) -> None:
         for name in ("clip", "noise_multiplier"):
-            object.__setattr__(self, name, _check_size(getattr(self, name), name))
-        contributions = check_contributions(self.max_contributions, "max_contributions")
+            size = check_number(name, getattr(self, name), least=_SMALLEST, most=_LARGEST)
+            object.__setattr__(self, name, size)
+        contributions = check_whole("max_contributions", self.max_contributions, most=MOST_TIMES)
         object.__setattr__(self, "max_contributions", contributions)
-        check_unit(self.protect)
+        check_choice("protect", self.protect, Unit)
 
     def __repr__(self) -> str:
         return (
@@ -262,43 +263,10 @@ class ModelNoise(NoisyGradients, Protection):
         """
         count = self.max_contributions
         if contributions is not None:
-            count = check_contributions(contributions, "contributions")
+            count = check_whole("contributions", contributions, most=MOST_TIMES)
         sensitivity = 2.0 * math.sqrt(count) * (1.0 + _CLIPPING_ROUNDING)
         ratio = self.noise_multiplier / sensitivity
         return curves.gaussian_delta(epsilon, ratio, (0.0, 1.0))
-
-
-def check_unit(unit: str) -> None:
-    """Check what ε is about: "rows" or "node"."""
-    if unit not in get_args(Unit):
-        raise ValueError(
-            f'protect must be "rows" (one row of a node is replaced) or "node" (all its rows '
-            f"are), got {unit!r}."
-        )
-
-
-def check_contributions(contributions: int, name: str) -> int:
-    """Return a count of contributions, if it is a whole number of at least 1."""
-    try:
-        count = operator.index(contributions)
-    except TypeError:
-        count = 0
-    if not 1 <= count <= _MOST_CONTRIBUTIONS:
-        raise ValueError(
-            f"{name} must be a whole number from 1 to {_MOST_CONTRIBUTIONS:g}, "
-            f"got {contributions!r}."
-        )
-    return count
-
-
-def _check_size(size: float, name: str) -> float:
-    value = float(size)
-    if not _SMALLEST <= value <= _LARGEST:
-        raise ValueError(
-            f"{name} must be positive and finite (within {_SMALLEST:g}..{_LARGEST:g}), "
-            f"got {size!r}."
-        )
-    return value
 
 
 def _between(low: float, high: float) -> float:

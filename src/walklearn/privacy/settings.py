@@ -16,11 +16,10 @@ from dataclasses import InitVar, dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from walklearn.checks import check_choice, check_number, check_whole
 from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
-from walklearn.privacy.model_noise import ModelNoise, Unit, check_unit
+from walklearn.privacy.model_noise import ModelNoise, Unit
 
 if TYPE_CHECKING:
     from walklearn.tables.encoding import Encoding
@@ -86,11 +85,10 @@ class PrivacySettings:
 
     def __post_init__(self, protect: Unit) -> None:
         """Check what can be checked without knowing the problem."""
-        check_unit(protect)
-        for name in ("epsilon", "delta"):
-            _check_number(name, getattr(self, name))
+        check_choice("protect", protect, Unit)
         for name in ("feature_bound", "max_rows", "lower"):
-            _check_number(name, getattr(self, name), positive=True)
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0.0)
         if self.noise is not None and protect == "node" and self.noise.protect != "node":
             raise ValueError(f'protect="node" contradicts {self.noise}: leave protect out.')
         unit = self.noise.protect if self.noise is not None else protect
@@ -99,8 +97,7 @@ class PrivacySettings:
             check_epsilon(self.epsilon)
         if self.delta is not None:
             check_delta(self.delta)
-        if self.model not in (None, IN_THE_CLEAR):
-            raise ValueError(f'model must be None or "{IN_THE_CLEAR}", got {self.model!r}.')
+        check_choice("model", self.model, (None, IN_THE_CLEAR))
         if self.epsilon is not None and self.noise is not None:
             raise ValueError(
                 "epsilon is the total for everything that leaves a node, the model included, and "
@@ -179,13 +176,12 @@ class PublicFacts:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        for name in ("nodes", "rows", "row_length"):
-            _check_number(name, getattr(self, name), positive=True)
-        for name in ("nodes", "features"):
-            value = getattr(self, name)
-            _check_number(name, value)
-            if value is not None and (value != int(value) or value < 0):
-                raise ValueError(f"{name} must be a whole number, got {value!r}.")
+        check_whole("nodes", self.nodes)
+        if self.features is not None:
+            check_whole("features", self.features, least=0)
+        for name in ("rows", "row_length"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0.0)
 
     def public_length(self, privacy: PrivacySettings, intercept: bool) -> float | None:
         """Return the public length of a row with its intercept; None if nothing is known of it.
@@ -206,16 +202,6 @@ class PublicFacts:
         """
         known = [each for each in (self.row_length, privacy.feature_bound) if each is not None]
         return math.hypot(min(known), float(intercept)) if known else None
-
-
-def _check_number(name: str, value: Any, positive: bool = False) -> None:
-    """Refuse what is no number, or not a positive and finite one; None is none that is known."""
-    if value is None:
-        return
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or (positive and not 0.0 < value < math.inf):
-        kind = "a positive number" if positive else "a number"
-        raise ValueError(f"{name} must be {kind} or None, got {value!r}.")
 
 
 def declared_lengths(

@@ -8,14 +8,16 @@ array([   1,   10,  100, 1000])
 from __future__ import annotations
 
 import warnings
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_choice, check_kind, check_whole, is_whole
 from walklearn.graphs import Graph
+from walklearn.graphs.graph import check_nodes
 from walklearn.objectives import Problem
-from walklearn.objectives.objective import Objective, is_whole
+from walklearn.objectives.objective import Objective
 from walklearn.privacy.protection import Protection
 from walklearn.simulation.averaging import (
     GOSSIP,
@@ -26,10 +28,11 @@ from walklearn.simulation.averaging import (
 )
 from walklearn.simulation.kernel_inputs import uncompiled_part
 from walklearn.simulation.user_losses import rejection_of
+from walklearn.streams import Owner
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import UPDATES, Update, check_update
+from walklearn.updates.update import UPDATES, Update
 from walklearn.walks import WALKS, Walk
 from walklearn.walks.disclosure import mechanism_of
 from walklearn.wording import as_given
@@ -63,10 +66,7 @@ def iterations_at(
                 f"{steps}."
             )
         return np.unique(-(-wanted.astype(np.int64) // per_iteration))
-    number = int(cast(int, records))
-    if number < 1:
-        raise ValueError(f"records must be at least 1, got {number}.")
-    count = min(number, last)
+    count = min(check_whole("records", records), last)
     spaced = np.rint(np.geomspace(1, last, count)) if count > 1 else np.array([last])
     # Where the logarithm is finer than whole numbers, count up one by one.
     return np.maximum(spaced, np.minimum(np.arange(1, count + 1), last)).astype(np.int64)
@@ -138,13 +138,16 @@ def update_of(
         if step_size is None:
             raise TypeError('simulate(update="sgd") needs step_size=PowerStep(…).')
         return Sgd(step_size)
-    chosen = UPDATES.by_name(update)() if isinstance(update, str) else check_update(update)
+    chosen: Any = UPDATES.by_name(update)() if isinstance(update, str) else update
+    wanted = "an update such as updates.Saga() or updates.Sgd(step_size), or its name"
+    check_kind("update", chosen, Update, wanted)
     if step_size is not None:
         raise ValueError(
             f"step_size= is short for update=updates.Sgd(step_size) and means nothing to "
             f"{chosen!r}. Leave it out; Saga finds its step itself, or takes one as Saga(0.1)."
         )
-    return chosen
+    made: Update = chosen
+    return made
 
 
 def _default_update(objective: Any, method: Walk | Gossip, privacy: Protection) -> Update:
@@ -163,14 +166,11 @@ def _default_update(objective: Any, method: Walk | Gossip, privacy: Protection) 
     raise TypeError(f"simulate() needs step_size=PowerStep(…) here, or another update: {reason}.")
 
 
-def protection_of(privacy: object, method: Walk | Gossip) -> Protection:
+def protection_of(privacy: Protection | None, method: Walk | Gossip) -> Protection:
     """Return the protection of a run; none if it is None."""
     if privacy is None:
         return Protection()
-    if not isinstance(privacy, Protection):
-        raise TypeError(
-            f"privacy must be a protection such as privacy.ModelNoise(...), got {privacy!r}."
-        )
+    check_kind("privacy", privacy, Protection, "a protection such as privacy.ModelNoise(...)")
     if not isinstance(method, Walk):
         raise ValueError("privacy= is for walks; gossip discloses every node's model. Pass a walk.")
     return privacy
@@ -180,12 +180,8 @@ def check_network_options(
     method: Walk | Gossip, update: Update, mean_importance: str, streams: str
 ) -> None:
     """Refuse options of a token for gossip, and an estimate that the update does not use."""
-    if streams not in ("replicate", "node"):
-        raise ValueError(f'streams must be "replicate" or "node", got {streams!r}.')
-    if mean_importance not in ("exact", "estimated"):
-        raise ValueError(
-            f'mean_importance must be "exact" or "estimated", got {mean_importance!r}.'
-        )
+    check_choice("streams", streams, Owner)
+    check_choice("mean_importance", mean_importance, ("exact", "estimated"))
     estimated = mean_importance == "estimated"
     if not isinstance(method, Walk) and (streams == "node" or estimated):
         raise ValueError(
@@ -220,40 +216,27 @@ def check_run(
     engine: str | None,
 ) -> None:
     """Raise an error for a wrong argument, before anything is computed."""
-    if not isinstance(objective, Objective):
-        raise TypeError(
-            "the objective must be a walklearn.Problem or another walklearn.Objective, got "
-            f"{as_given(objective)}."
-        )
+    wanted = "a walklearn.Problem or another walklearn.Objective"
+    check_kind("the objective", objective, Objective, wanted)
     objective.check()
     if not isinstance(graph, Graph):
         raise TypeError(
             f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "
             "from a networkx or igraph graph, a matrix or a file."
         )
-    if graph.node_count != objective.nodes:
-        remedy = f"Use a graph with {objective.nodes} nodes."
-        if isinstance(objective, Problem):
-            remedy = (
-                'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=….'
-            )
-        raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}. "
-            + remedy
-        )
+    check_nodes(graph, objective)
     if not isinstance(method, Walk) and graph.node_count == 1:
         raise ValueError("gossip needs at least 2 nodes; on one node use walks.Uniform().")
     counts = {"steps": steps, "replicates": replicates, "batch": batch, "cores": cores}
     for name, count in counts.items():
-        if count is not None and (not is_whole(count) or count < 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
+        if count is not None:
+            check_whole(name, count)
     if isinstance(method, GradientTracking) and batch is not None:
         raise ValueError(
             "gradient tracking takes differences of gradients, which must be of all rows of a "
             "node: leave batch out, or use SynchronousGossip()."
         )
-    if engine not in (None, "compiled", "reference"):
-        raise ValueError(f'engine must be "compiled", "reference" or None, got {engine!r}.')
+    check_choice("engine", engine, ("compiled", "reference", None))
 
 
 def chosen_engine(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn import __version__
+from walklearn.arrays import digest
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import Optimum
@@ -278,9 +278,9 @@ def _spec(recording: Recording, root: np.random.SeedSequence) -> dict[str, Any]:
         "walklearn": __version__,
         "problem": objective.describe() if isinstance(objective, Problem) else sizes,
         "graph": repr(graph),
-        "graph_sha256": _digest(graph.indptr, graph.indices),
+        "graph_sha256": digest(graph.indptr, graph.indices),
         "method": repr(method),
-        "importance_sha256": None if importance is None else _digest(importance),
+        "importance_sha256": None if importance is None else digest(importance),
         "update": repr(update),
         "step_size": None if step_size is None else repr(step_size),
         "node_bytes": largest_node_bytes(update, objective),
@@ -293,13 +293,6 @@ def _spec(recording: Recording, root: np.random.SeedSequence) -> dict[str, Any]:
         "spawn_key": list(root.spawn_key),
         "optimum_value": None if recording.optimum is None else recording.optimum.value,
     }
-
-
-def _digest(*arrays: Array) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> None:

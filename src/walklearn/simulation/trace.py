@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from walklearn.checks import check_number, check_whole
 from walklearn.extras import extra
 from walklearn.plots import convergence
 from walklearn.simulation import trace_files
@@ -95,8 +96,7 @@ def median_summary(values: FloatArray, confidence: float = 0.95) -> Summary:
     """
     from scipy.special import bdtr  # slow to import, and only needed here
 
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    check_number("confidence", confidence, above=0.0, below=1.0)
     ordered = np.sort(values, axis=0)  # NaN goes last
     count = len(ordered)
     misses = 2 * bdtr(np.arange((count + 1) // 2), count, 0.5)  # for r = 1, 2, ...
@@ -196,7 +196,7 @@ class Trace:
                 object.__setattr__(self, name, _checked_array(name, getattr(self, name), kind))
         object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
         for name in ("message_bytes", "announcements", "announcement_bytes"):
-            object.__setattr__(self, name, _count(name, getattr(self, name)))
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least=0))
         object.__setattr__(self, "complete", bool(self.complete))  # JSON knows no np.bool_
         object.__setattr__(self, "spec", _through_json(self.spec))
         object.__setattr__(self, "privacy", _through_json(self.privacy))
@@ -419,13 +419,6 @@ def _known(metrics: Mapping[str, FloatArray]) -> str:
     if any(name in metrics for name in trace_files.ERRORS):
         return names
     return f"{names} distance and gap exist where the objective has an optimum()."
-
-
-def _count(name: str, value: Any) -> int:
-    """The value as Python's own integer: JSON knows no other."""
-    if not isinstance(value, int | np.integer) or value < 0:
-        raise ValueError(f"{name} must be a whole number and not negative, not {value!r}")
-    return int(value)
 
 
 def _through_json(spec: dict[str, Any]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ import base64
 import io
 import json
 import os
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from walklearn.arrays import read_npz
 from walklearn.extras import arrow_memory, extra
 from walklearn.files.atomic_write import atomic_write
 from walklearn.wording import no_such_file
@@ -139,16 +139,6 @@ def _zip(fields: Fields, **more: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _unzip(content: bytes) -> dict[str, Any]:
-    buffer = io.BytesIO(content)
-    with zipfile.ZipFile(buffer) as archive:
-        if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
-            raise ValueError(f"wrong checksum of {member}")
-    buffer.seek(0)
-    with np.load(buffer, allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
 def _encode_npz(fields: Fields) -> bytes:
     metrics = {_METRIC + name: series for name, series in fields["metrics"].items()}
     header = np.array(_encode_header(fields))
@@ -156,7 +146,7 @@ def _encode_npz(fields: Fields) -> bytes:
 
 
 def _decode_npz(content: bytes) -> dict[str, Any]:
-    arrays = _unzip(content)
+    arrays = read_npz(content)
     header = arrays.pop("walklearn", None)
     fields = _decode_header(None if header is None else header.item())
     names = [name for name in arrays if name.startswith(_METRIC)]
@@ -187,7 +177,7 @@ def _decode_parquet(content: bytes) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     text = metadata.get(b"walklearn")
     header = _decode_header(None if text is None else text.decode())
-    arrays = _unzip(base64.b64decode(metadata[b"walklearn.arrays"]))
+    arrays = read_npz(base64.b64decode(metadata[b"walklearn.arrays"]))
     shape = len(arrays["models"]), len(arrays["updates"])
     columns = {name: table[name].to_numpy().reshape(shape) for name in table.column_names}
     metrics = {name: series for name, series in columns.items() if name not in COST_COLUMNS}

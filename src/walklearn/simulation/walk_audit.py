@@ -42,6 +42,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.checks import check_number, check_whole
 from walklearn.graphs import complete
 from walklearn.objectives import Problem
 from walklearn.privacy import noise_test
@@ -202,11 +203,9 @@ def audit_walk(
     engine = engine or ("released" if seed is None else "compiled")
     _check_engine(engine, seed)
     name = engine if isinstance(engine, str) else getattr(engine, "__name__", "function")
-    walks = _WALKS.get(name, 1_000) if walks is None else walks
-    if walks < 4 or revisits < 1 or not 0 < confidence < 1:
-        raise ValueError(
-            "an audit needs at least 4 walks, 1 revisit and a confidence within (0, 1)."
-        )
+    walks = check_whole("walks", _WALKS.get(name, 1_000) if walks is None else walks, least=4)
+    check_whole("revisits", revisits)
+    check_number("confidence", confidence, above=0.0, below=1.0)
     cap = noise.max_contributions
     visits = cap * revisits
     observed = [

@@ -37,7 +37,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from walklearn.files.checked_table import CheckedTable, is_number
+from walklearn.checks import is_number
+from walklearn.files.checked_table import CheckedTable
 from walklearn.plots import COSTS
 from walklearn.simulation.trace_files import ERRORS
 

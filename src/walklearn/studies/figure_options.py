@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from walklearn.files.checked_table import CheckedTable, is_number
+from walklearn.checks import is_number
+from walklearn.files.checked_table import CheckedTable
 
 #: Facts that a scatter may be drawn against.
 FACTS = (

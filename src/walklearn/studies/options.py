@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.checks import is_whole
 from walklearn.errors import InputError
-from walklearn.files.checked_table import CheckedTable, Source, is_flag, is_text, is_whole
+from walklearn.files.checked_table import CheckedTable, Source, is_flag, is_text
 from walklearn.files.named_settings import read_named
 from walklearn.graphs import FAMILIES, Graph
 from walklearn.objectives import datasets
@@ -83,14 +84,14 @@ def arguments(
 
     also: keys of the table that are no arguments. ours: arguments that a study does not give.
     """
-    ours = set(ours)
+    ours, called = set(ours), getattr(function, "__name__", repr(function))
     known = {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
         if name not in ours
     }
-    table.only(dict.fromkeys([*also, *known]), function.__name__)
-    anything = f"given, as {function.__name__} needs it", lambda _: True
+    table.only(dict.fromkeys([*also, *known]), called)
+    anything = f"given, as {called} needs it", lambda _: True
     for name, parameter in known.items():
         wanted, fits = _TYPES.get(_name_of(parameter.annotation), anything)
         needed = parameter.default is inspect.Parameter.empty

@@ -22,6 +22,7 @@ from contextlib import suppress
 from multiprocessing.connection import Pipe
 from typing import Any
 
+from walklearn.checks import check_choice, check_whole
 from walklearn.extras import package
 from walklearn.simulation.threads import usable_cores
 from walklearn.studies.tasks import Task, perform
@@ -228,10 +229,9 @@ def _knock(address: str | None) -> None:
 
 def check_engine(engine: str, address: str | None, cores: int | None) -> None:
     """Raise an error if the engine cannot be used; start nothing."""
-    if engine not in ENGINES:
-        raise EngineError(f'engine must be one of {", ".join(ENGINES)}; it is "{engine}".')
-    if cores is not None and cores < 1:
-        raise EngineError(f"cores must be at least 1; it is {cores}.")
+    check_choice("engine", engine, ENGINES)
+    if cores is not None:
+        check_whole("cores", cores)
     if engine == "ray":
         package("ray", "ray", "studies need")
     elif address is not None:

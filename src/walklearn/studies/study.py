@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from walklearn.files.checked_table import CheckedTable, is_number
+from walklearn.checks import is_number
+from walklearn.files.checked_table import CheckedTable
 from walklearn.privacy import InfeasiblePrivacyError
 from walklearn.simulation.arguments import gossip_step
 from walklearn.simulation.trace_files import ERRORS

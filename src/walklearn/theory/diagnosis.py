@@ -31,7 +31,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from walklearn.checks import check_kind, check_number
 from walklearn.graphs import Graph
+from walklearn.graphs.graph import check_nodes
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import NoMinimiserError
 from walklearn.theory.cautions import cautions
@@ -42,7 +44,6 @@ from walklearn.updates.update import Update, largest_node_bytes
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, shown_by
 from walklearn.walks.walk import draw_walk
-from walklearn.wording import as_given
 
 
 @dataclass(frozen=True)
@@ -279,8 +280,7 @@ def mixing_time(
     >>> round(mixing_time(graphs.complete(5), walks.Uniform()), 2)      # ln(20) / 0.75
     3.99
     """
-    if not 0.0 < distance < 1.0:
-        raise ValueError(f"distance must be in (0, 1), got {distance!r}.")
+    check_number("distance", distance, above=0.0, below=1.0)
     return _steps_to_mix(graph, walk, problem, spectrum_of(graph, walk, problem), distance)
 
 
@@ -314,21 +314,11 @@ def _residual_at_optimum(problem: Problem) -> tuple[float, str]:
 
 
 def _check_arguments(graph: Graph, problem: Problem, walk: Walk) -> None:
-    for name, given, kind in (("graph", graph, Graph), ("problem", problem, Problem)):
-        if not isinstance(given, kind):
-            raise TypeError(
-                f"{name} must be a {kind.__name__}, got {as_given(given)}: the order is "
-                "diagnose(graph, problem, walk)."
-            )
-    if not isinstance(walk, Walk):
-        raise TypeError(f"theory is about walks such as walks.Weighted(), got {as_given(walk)}.")
-    if graph.node_count != problem.nodes:
-        raise ValueError(
-            f"the graph has {graph.node_count} nodes but the problem has {problem.nodes}. "
-            f"Build the graph with {problem.nodes} nodes, or assign the rows to "
-            f"{graph.node_count} nodes with Problem(..., node_of_row=..., "
-            f"nodes={graph.node_count})."
-        )
+    order = " for diagnose(graph, problem, walk)"
+    check_kind("graph", graph, Graph, f"a Graph{order}")
+    check_kind("problem", problem, Problem, f"a Problem{order}")
+    check_kind("walk", walk, Walk, f"a walk such as walks.Weighted(){order}")
+    check_nodes(graph, problem)
 
 
 def _lines(d: Diagnosis) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from walklearn.arrays import Array, Arrays, ArraySpec, Specs
+from walklearn.checks import check_kind
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.updates.update import UPDATES, Update, VisitContext, VisitResult
 
@@ -48,12 +49,8 @@ class Sgd(Update):
     average: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.step_size, PowerStep | ConstantStep):
-            raise TypeError(
-                f"step_size must be a PowerStep or a ConstantStep, got {self.step_size!r}."
-            )
-        if not isinstance(self.average, bool):
-            raise TypeError(f"average must be True or False, got {self.average!r}.")
+        check_kind("step_size", self.step_size, StepSize, "a PowerStep or a ConstantStep")
+        check_kind("average", self.average, bool, "True or False")
 
     @property
     def is_compiled(self) -> bool:

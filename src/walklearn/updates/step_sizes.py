@@ -15,6 +15,8 @@ from typing import ClassVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.checks import check_number
+
 
 @dataclass(frozen=True)
 class PowerStep:
@@ -40,10 +42,9 @@ class PowerStep:
     exponent: float = 0.75
 
     def __post_init__(self) -> None:
+        exponent = check_number("the step exponent q", self.exponent, least=0.0)
+        object.__setattr__(self, "exponent", exponent)
         object.__setattr__(self, "constant", _positive(self.constant))
-        object.__setattr__(self, "exponent", float(self.exponent))
-        if not np.isfinite(self.exponent) or self.exponent < 0:
-            raise ValueError(f"the step exponent q must be at least 0, got {self.exponent!r}.")
         if not 0.5 < self.exponent < 1.0:
             warnings.warn(
                 f"the convergence theorems need 0.5 < q < 1, got q = {self.exponent:g}; "
@@ -95,6 +96,4 @@ StepSize = PowerStep | ConstantStep
 
 
 def _positive(constant: float) -> float:
-    if not (np.isfinite(constant) and constant > 0):
-        raise ValueError(f"the step constant c must be positive and finite, got {constant!r}.")
-    return float(constant)
+    return check_number("the step constant c", constant, above=0.0)

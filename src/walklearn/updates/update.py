@@ -23,7 +23,6 @@ from walklearn.arrays import Array, Arrays, ArraySpec, Specs, zeros
 from walklearn.objectives import Problem
 from walklearn.parts import Part, is_current
 from walklearn.registry import Registry
-from walklearn.wording import as_given
 
 
 class VisitContext(NamedTuple):
@@ -366,24 +365,3 @@ def largest_node_bytes(update: Update, objective: Any) -> int:
     """
     largest = int(np.diff(objective.offsets).argmax()) if isinstance(objective, Problem) else 0
     return sum(spec.nbytes for spec in update.node_arrays(objective, largest))
-
-
-def check_update(update: object) -> Update:
-    """Return the update if it is one; raise a TypeError if not.
-
-    Parameters
-    ----------
-    update
-        The user's argument.
-
-    Returns
-    -------
-    Update
-        The argument itself.
-    """
-    if isinstance(update, Update):
-        return update
-    raise TypeError(
-        "update must be an update such as updates.Saga() or updates.Sgd(step_size), or its name, "
-        f"got {as_given(update)}."
-    )

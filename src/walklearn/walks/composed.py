@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from walklearn.arrays import Arrays, Specs
+from walklearn.checks import check_kind
 from walklearn.graphs import Graph
 from walklearn.walks.metropolis import Metropolis, Uniform
 from walklearn.walks.walk import Generators, Vector, View, Walk, scale_of
-from walklearn.wording import as_given
 
 
 class Derived(Walk):
@@ -26,11 +26,8 @@ class Derived(Walk):
     walk: Metropolis = field(default_factory=Uniform)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.walk, Metropolis):
-            raise TypeError(
-                "needs a walk such as walks.Weighted() or walks.Uniform(), got "
-                f"{as_given(self.walk)}."
-            )
+        wanted = "a walk such as walks.Weighted() or walks.Uniform()"
+        check_kind("walk", self.walk, Metropolis, wanted)
 
     @property
     def innermost(self) -> Metropolis:

@@ -22,13 +22,10 @@ to ask the proposed neighbour for its count: a question and an answer, each coun
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from walklearn.arrays import Arrays, ArraySpec, Specs
-from walklearn.graphs import Graph
-from walklearn.graphs.sparse_rows import SparseMatrix
+from walklearn.checks import check_number
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, propose
@@ -66,8 +63,7 @@ class HistoryDriven(Derived):
                 f"{self.walk!r} has its own hop, which a history-driven walk would ignore. Build "
                 "it on a walk that overrides `visit_weight` or `announce` only."
             )
-        if not 0.0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha must be a number of at least 0, got {self.alpha!r}.")
+        check_number("alpha", self.alpha, least=0.0)
 
     @property
     def shown(self) -> Shown | None:
@@ -110,10 +106,3 @@ class HistoryDriven(Derived):
         if decider > float(excess) ** self.alpha * their_score / own_score:
             return Hop(view.node, 0, token, state, questions=2)
         return Hop(j, 1, token, state, questions=2)
-
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
-        """Refused: the next node depends on all visits so far, so there is no matrix."""
-        raise TypeError(
-            "a history-driven walk has no transition matrix: the next node depends on all visits "
-            f"so far. Ask its walk instead: {self.walk!r}."
-        )

@@ -13,10 +13,8 @@ import numpy as np
 
 from walklearn.arrays import Arrays
 from walklearn.graphs import Graph
-from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.markov import NotKnownError
 from walklearn.walks.walk import WALKS, Hop, Vector, View
 
 
@@ -72,12 +70,6 @@ class Independent(Derived):
         found = int(np.searchsorted(self.cumulative, draws[0], side="right"))
         j = min(found, view.nodes - 1)
         return Hop(j, int(j != view.node), self.walk.count_visit(view, token), state)
-
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
-        """Refused: every row is the stationary law, and nothing is sparse."""
-        raise NotKnownError(
-            "independent draws have no sparse transition matrix: every row is the stationary law."
-        )
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """The chance that two draws differ, 1 − Σ π²."""

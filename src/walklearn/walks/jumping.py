@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from walklearn.arrays import Arrays
+from walklearn.checks import check_number, check_whole
 from walklearn.graphs import Graph
-from walklearn.graphs.checks import whole
 from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
@@ -57,11 +57,9 @@ class Jumping(Derived):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.probability < 1.0:
-            raise ValueError(f"the jump probability must be in (0, 1), got {self.probability!r}.")
-        if not 0.0 < self.stop <= 1.0:
-            raise ValueError(f"stop must be in (0, 1], got {self.stop!r}.")
-        object.__setattr__(self, "longest", whole("longest", self.longest, least=1))
+        check_number("probability", self.probability, above=0.0, below=1.0)
+        check_number("stop", self.stop, above=0.0, most=1.0)
+        object.__setattr__(self, "longest", check_whole("longest", self.longest))
 
     @property
     def shown(self) -> Shown | None:

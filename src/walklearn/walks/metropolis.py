@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.checks import check_number
 from walklearn.graphs import Graph
+from walklearn.graphs.graph import check_nodes
 from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.objectives import Problem
 from walklearn.parts import is_current
@@ -76,8 +78,7 @@ class Metropolis(Walk):
     uncounted: ClassVar[tuple[str, ...]] = ("inverse_sum",)
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.laziness < 1.0:
-            raise ValueError(f"laziness must be in [0, 1), got {self.laziness!r}.")
+        check_number("laziness", self.laziness, least=0.0, below=1.0)
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return v_i, from what a node knows about itself or a neighbour announced.
@@ -413,10 +414,7 @@ def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
     """Return L_i of the objective's nodes, for a walk of that name, which needs them."""
     if objective is None:
         raise TypeError(f"{walk} needs the objective, to take L_i from: pass it after the graph.")
-    if objective.nodes != graph.node_count:
-        raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}."
-        )
+    check_nodes(graph, objective)
     if has_row_smoothness(objective):
         constants = objective.importance
     else:

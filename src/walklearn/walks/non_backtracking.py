@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs
-from walklearn.graphs import Graph
-from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.markov import NotKnownError
 from walklearn.walks.metropolis import pick
 from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
 
@@ -87,10 +84,3 @@ class NonBacktracking(Derived):
         ratio = min(own, view.announced[place][0]) / min(own, view.announced[back][0])
         end = int(neighbours[place]) if p <= ratio * ratio else first.node
         return first._replace(node=end, token=token)
-
-    def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
-        """Refused: the next node depends on the previous one too, so there is no matrix."""
-        raise NotKnownError(
-            "a non-backtracking walk has no transition matrix over the nodes: the next node "
-            f"depends on the previous one too. Ask its walk instead: {self.walk!r}."
-        )

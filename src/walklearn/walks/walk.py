@@ -331,7 +331,9 @@ class Walk(Part):
             Sparse, shape (N, N); rows sum to one. A walk without one raises a `NotKnownError`: its
             next node depends on more than the present one, or can be any.
         """
-        raise NotKnownError(f"the transition matrix of {self!r} is not known.")
+        base = self.matrix_walk
+        hint = "" if base is self else f" Ask its base walk instead: {base!r}."
+        raise NotKnownError(f"{self!r} has no sparse transition matrix over the nodes.{hint}")
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """Return the long-run share of the steps that move the token: 1 − Σ π_i P_ii.

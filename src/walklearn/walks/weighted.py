@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from walklearn.checks import check_choice, check_kind, check_length
 from walklearn.graphs import Graph
 from walklearn.objectives.linear.smoothness import check_exact
 from walklearn.walks.disclosure import Shown
@@ -84,8 +85,7 @@ class Weighted(Metropolis):
         super().__post_init__()
         if self.importance is not None:
             object.__setattr__(self, "importance", positive(np.array(self.importance, float)))
-        if self.reweight not in ("released", "as-printed"):
-            raise ValueError(f'reweight must be "released" or "as-printed", got {self.reweight!r}.')
+        check_choice("reweight", self.reweight, Reweight)
         if self.privacy is not None:
             _check_mechanism(self.privacy, self.bounds)
         elif self.bounds or self.shrink or self.reweight != "released":
@@ -181,11 +181,7 @@ class Weighted(Metropolis):
     def _importance(self, graph: Graph, objective: Any) -> Vector:
         if self.importance is None:
             return smoothness_of_nodes(graph, objective, "Weighted()")
-        if self.importance.shape != (graph.node_count,):
-            raise ValueError(
-                f"importance must hold one number per node: the graph has {graph.node_count} "
-                f"nodes, importance has shape {self.importance.shape}."
-            )
+        check_length("importance", self.importance, graph.node_count, "nodes of the graph")
         return self.importance
 
     def _divisors(self, graph: Graph, objective: Any) -> Vector:
@@ -231,10 +227,8 @@ def _released(mechanism: Mechanism, values: Vector, generator: Generators | None
 def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -> None:
     from walklearn.privacy.mechanisms.mechanism import Mechanism
 
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            f"privacy must be a mechanism, such as privacy.calibrate(...) gives, got {mechanism!r}."
-        )
+    wanted = "a mechanism, such as privacy.calibrate(...) gives"
+    check_kind("privacy", mechanism, Mechanism, wanted)
     if bounds is not None and tuple(bounds) != tuple(mechanism.bounds):
         raise ValueError(
             f"the mechanism is made for values in {mechanism.bounds}, but the walk's public bounds "

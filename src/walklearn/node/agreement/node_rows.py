@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.arrays import read_npz
 from walklearn.node.agreement.plan import Plan
 from walklearn.objectives.linear.rows import is_sparse, with_ones
 from walklearn.tables import DataError, Table, read_table
@@ -57,13 +58,13 @@ class NodeRows:
     def load(cls, path: str | os.PathLike[str]) -> NodeRows:
         """Read back what `to_bytes` gave; a `DataError` if the file is damaged."""
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                if "X" in arrays:
-                    return cls(arrays["X"], arrays["y"])
-                from scipy.sparse import csr_array
+            arrays = read_npz(Path(path).read_bytes())
+            if "X" in arrays:
+                return cls(arrays["X"], arrays["y"])
+            from scipy.sparse import csr_array
 
-                parts = (arrays["data"], arrays["indices"], arrays["starts"])
-                return cls(csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"])
+            parts = (arrays["data"], arrays["indices"], arrays["starts"])
+            return cls(csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"])
         except (EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile):
             raise DataError(
                 f"{path} is damaged: it does not hold the rows that the node was made with. Put it "

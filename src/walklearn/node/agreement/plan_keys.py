@@ -48,17 +48,8 @@ class TimeLimits:
 def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
     """Read the values of a plan's fields, and check each by itself."""
     version = table.count("version", VERSION)
-    if version < VERSION:
-        raise table.error(
-            "version",
-            f"is {version}, and this walklearn reads {VERSION}: there is one [privacy] now, with "
-            "the total epsilon and delta for all that leaves a node (docs/network.md).",
-        )
-    if version > VERSION:
-        raise table.error(
-            "version", f"is {version}, and this walklearn reads {VERSION}. Install one that does."
-        )
-    plan_privacy.refuse_version_1(table)
+    if version != VERSION:
+        raise table.error("version", f"is {version}, and this walklearn reads {VERSION} only.")
     table.only(keys, "a plan")
     content: dict[str, Any] = {
         "version": version,
@@ -237,15 +228,11 @@ def _keeper(table: CheckedTable) -> str | None:
 
 def _time_limits(table: CheckedTable) -> TimeLimits:
     inner = table.table("time_limits", CheckedTable({}))
-    inner.only(_names_of(TimeLimits), "time_limits")
     defaults = asdict(TimeLimits())
+    inner.only(defaults, "time_limits")
     resume = inner.number("resume_after_seconds", defaults.pop("resume_after_seconds"), least=0.0)
     others = {name: inner.number(name, default, above=0.0) for name, default in defaults.items()}
     return TimeLimits(resume_after_seconds=resume, **others)
-
-
-def _names_of(kind: type[TimeLimits]) -> list[str]:
-    return [item.name for item in fields(kind)]
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ model is unprotected the total is ε = ∞, and a node is made only if its owner
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,16 +34,7 @@ _KEYS = (
     "protect", "epsilon", "delta", "model", "mechanism", "bounds", "feature_bound", "max_rows",
     "lower", "constants_share", "clip", "max_contributions", "noise_multiplier",
 )  # fmt: skip
-
-
-def refuse_version_1(table: CheckedTable) -> None:
-    """Refuse a plan of version 1, with two tables that had an ε each and no total."""
-    if "model_privacy" in table:
-        raise table.error(
-            "model_privacy",
-            "is of plans of version 1. There is one [privacy] now: epsilon and delta are the total "
-            "for all that leaves a node, and clip and max_contributions stand beside them.",
-        )
+_OF_THE_NOISE = ("clip", "max_contributions", "noise_multiplier", "constants_share")
 
 
 def read(table: CheckedTable) -> PrivacySettings | None:
@@ -51,13 +42,7 @@ def read(table: CheckedTable) -> PrivacySettings | None:
     inner = table.table("privacy", None)
     if inner is None:
         return None
-    if inner.choice("reweight", ("released", "as-printed"), "released") == "as-printed":
-        raise inner.error(
-            "reweight",
-            "divides the gradient by the true L_i, which every neighbour could then read off the "
-            'token: only "released" works in a network.',
-        )
-    inner.only([*_KEYS, "reweight"], "privacy")
+    inner.only(_KEYS, "privacy")
     epsilon = inner.number("epsilon", None, above=0.0)
     delta = inner.number("delta", None, above=0.0, below=1.0)
     if epsilon is not None and delta is None:
@@ -68,10 +53,8 @@ def read(table: CheckedTable) -> PrivacySettings | None:
         epsilon,
         delta,
         "node" if inner.choice("protect", ("rows", "node"), "rows") == "node" else "rows",
-        model=inner.choice("model", (IN_THE_CLEAR,), None) if "model" in inner else None,
-        mechanism=inner.choice("mechanism", (*MECHANISMS, IN_THE_CLEAR), None)
-        if "mechanism" in inner
-        else None,
+        model=inner.choice("model", (IN_THE_CLEAR,), None),
+        mechanism=inner.choice("mechanism", (*MECHANISMS, IN_THE_CLEAR), None),
         bounds=inner.pair("bounds", None),
         feature_bound=inner.number("feature_bound", None, above=0.0),
         max_rows=inner.count("max_rows", None),
@@ -121,9 +104,14 @@ def _check_open(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> No
             "Without one nothing is protected; say so with "
             f'{"mechanism" if plan.tells else "model"} = "{IN_THE_CLEAR}".',
         )  # fmt: skip
-    for name in ("clip", "max_contributions", "noise_multiplier", "constants_share"):
-        if getattr(privacy, name) is not None:
-            raise inner.error(name, "needs an epsilon: without one nothing is protected.")
+    _refuse(inner, _OF_THE_NOISE, "needs an epsilon: without one nothing is protected.")
+
+
+def _refuse(inner: CheckedTable, names: Iterable[str], problem: str) -> None:
+    """Refuse the first of these keys that is there."""
+    for name in names:
+        if name in inner:
+            raise inner.error(name, problem)
 
 
 def _check_model(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> None:
@@ -133,9 +121,7 @@ def _check_model(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> N
                 "model", f'"{IN_THE_CLEAR}" with the {plan.walk} walk, which tells nothing else: '
                 "epsilon would protect nothing. Leave out one of them.",
             )  # fmt: skip
-        for name in ("clip", "max_contributions", "noise_multiplier", "constants_share"):
-            if getattr(privacy, name) is not None:
-                raise inner.error(name, f'is about noise on the model, which is "{IN_THE_CLEAR}".')
+        _refuse(inner, _OF_THE_NOISE, f'is about noise on the model, which is "{IN_THE_CLEAR}".')
         return
     if privacy.unit == "rows" and plan.batch is not None:
         raise inner.error(
@@ -170,19 +156,12 @@ def _check_constants(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) 
         raise inner.error(
             "protect", '= "rows" needs the public number of rows of all nodes together: rows = …'
         )
-    about_bounds = ("mechanism", "bounds", "max_rows", "lower")
     if not plan.tells:
-        for name in (*about_bounds, "constants_share"):
-            if getattr(privacy, name) is not None and name != "max_rows":
-                raise inner.error(
-                    name,
-                    f"is about telling L_i, which the {plan.walk} walk does not: leave it.",
-                )
+        problem = f"is about telling L_i, which the {plan.walk} walk does not: leave it."
+        _refuse(inner, ("mechanism", "bounds", "lower", "constants_share"), problem)
         return
     if privacy.unit == "rows":
-        for name in about_bounds:
-            if getattr(privacy, name) is not None:
-                raise inner.error(name, _ROWS_NEED_NONE)
+        _refuse(inner, ("mechanism", "bounds", "max_rows", "lower"), _ROWS_NEED_NONE)
         if privacy.feature_bound is None:
             raise inner.error(
                 "feature_bound", f"is missing: the {plan.walk} walk tells L_i, which a row moves "

@@ -21,8 +21,6 @@ import contextlib
 import errno
 import json
 import os
-import secrets
-import shutil
 import ssl
 import stat
 from collections.abc import Iterator
@@ -31,7 +29,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
-from walklearn.files.atomic_write import atomic_write, sync_directory
+from walklearn.files.atomic_write import atomic_write, sync_directory, whole_directory
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.wire.book import Book
@@ -324,20 +322,15 @@ def new_directory(target: Path) -> Iterator[Path]:
             f"{target} exists. A node is made once: its release must not be drawn again. Choose "
             "another place, or remove it if it never ran."
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    fresh.mkdir(mode=0o700)
     try:
-        yield fresh
-        os.rename(fresh, target)
-    except BaseException as error:
-        shutil.rmtree(fresh, ignore_errors=True)
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise DirectoryError(
-                f"{target} was not made: the disk is full. Make room and make it again."
-            ) from None
-        raise
-    sync_directory(target.parent)
+        with whole_directory(target, mode=0o700) as fresh:
+            yield fresh
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise DirectoryError(
+            f"{target} was not made: the disk is full. Make room and make it again."
+        ) from None
 
 
 def write_parts(

@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from walklearn.arrays import Array
+from walklearn.checks import check_number
 from walklearn.registry import Registry
 
 
@@ -97,9 +98,8 @@ class Ball(Domain):
     radius: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"Ball needs a positive finite radius, got {self.radius!r}.")
-        object.__setattr__(self, "radius", float(self.radius))
+        radius = check_number("the radius of a Ball", self.radius, above=0.0)
+        object.__setattr__(self, "radius", radius)
 
     def project(self, model: Array) -> Array:
         """Shrink towards 0 onto the sphere, if outside."""

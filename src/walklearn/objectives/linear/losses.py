@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.checks import check_number, check_whole
 from walklearn.registry import Registry
 
 Array = NDArray[np.floating[Any]]
@@ -240,9 +241,8 @@ class Huber(Loss):
     smoothness: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.threshold) and self.threshold > 0):
-            raise ValueError(f"Huber needs a positive threshold, got {self.threshold!r}.")
-        object.__setattr__(self, "threshold", float(self.threshold))
+        threshold = check_number("the threshold of Huber", self.threshold, above=0.0)
+        object.__setattr__(self, "threshold", threshold)
 
     @property
     def max_slope(self) -> float:  # type: ignore[override]
@@ -324,11 +324,9 @@ class Softmax(Loss):
     max_slope: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
-        if self.classes is None:
-            return
-        if self.classes < 2 or self.classes != int(self.classes):
-            raise ValueError(f"Softmax needs at least 2 classes, got {self.classes}.")
-        object.__setattr__(self, "classes", int(self.classes))
+        if self.classes is not None:
+            classes = check_whole("the classes of Softmax", self.classes, least=2)
+            object.__setattr__(self, "classes", classes)
 
     def value(self, scores: Array, targets: Array) -> Array:
         """Log-sum-exp minus the target's score."""
@@ -515,13 +513,12 @@ def from_functions(
     if takes not in _PROBE_TARGETS:
         raise ValueError(f'takes must be "number" or "sign", got {takes!r}. A function of one '
                          "score cannot compare several classes; losses.Softmax() can.")  # fmt: skip
-    if not (np.isfinite(smoothness) and smoothness > 0):
-        raise ValueError(f"smoothness must be positive and finite, got {smoothness!r}.")
+    smoothness = check_number("smoothness", smoothness, above=0.0)
     if not max_slope > 0:
         raise ValueError(f"max_slope must be positive, got {max_slope!r}.")
     if not (isinstance(name, str) and name):
         raise ValueError(f"name must be a text, got {name!r}.")
-    loss = FunctionLoss(value, slope, float(smoothness), name, takes, float(max_slope))
+    loss = FunctionLoss(value, slope, smoothness, name, takes, float(max_slope))
     for target in _PROBE_TARGETS[takes]:
         _probe(loss, target)
     return loss

@@ -19,25 +19,23 @@ array([2., 3.])
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from walklearn.arrays import Array, ArraySpec
+from walklearn.arrays import Array, ArraySpec, digest
+from walklearn.checks import check_choice, check_kind, check_number, check_whole
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Logistic, Loss
 from walklearn.objectives.linear.minimiser import grows_for_ever, optimum_of
 from walklearn.objectives.linear.optimum import Optimum
 from walklearn.objectives.linear.rows import (
+    Aggregate,
     EmptyNodes,
-    check_aggregate,
-    check_count,
     check_nodes,
     check_owners,
     check_rows,
@@ -48,11 +46,10 @@ from walklearn.objectives.linear.rows import (
 )
 from walklearn.objectives.linear.smoothness import ROWS_AT_ONCE, largest_eigenvalues
 from walklearn.objectives.objective import Objective, shared_property
-from walklearn.wording import as_given, plural
+from walklearn.wording import plural
 
 T = TypeVar("T")
 
-Aggregate = Literal["sum", "mean", "node-mean"]
 Draws = Sequence[float] | NDArray[np.float64]
 LinearRows = tuple[NDArray[np.int64], Any, Callable[[Array], Array]]
 
@@ -147,7 +144,7 @@ class Problem(Objective):
         loss.check_targets(targets)
         weights = check_weights(sample_weight, rows.shape[0])
         owners = check_owners(node_of_row, rows.shape[0])
-        count = int(owners.max()) + 1 if nodes is None else check_count("nodes", nodes)
+        count = int(owners.max()) + 1 if nodes is None else check_whole("nodes", nodes)
         check_nodes(owners, weights, count, empty_nodes)
         if (np.diff(owners) < 0).any() or not weights.all():
             order = np.argsort(owners, kind="stable")
@@ -597,11 +594,8 @@ class Problem(Objective):
 
     @shared_property
     def _digest(self) -> str:
-        digest = hashlib.sha256()
         weighted = () if (self.sample_weight == 1.0).all() else (self.sample_weight,)
-        for array in (*_arrays(self.X), self.y, self.offsets, *weighted):
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
+        return digest(*_arrays(self.X), self.y, self.offsets, *weighted)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -665,26 +659,13 @@ def _arrays(value: Any) -> tuple[Array, ...]:
     return (value.data, value.indices, value.indptr) if is_sparse(value) else ()
 
 
-def check_penalty(penalty: Any) -> None:
-    """Raise where λ is no number, or not one of at least 0."""
-    number = isinstance(penalty, Real) and not isinstance(penalty, bool | np.bool_)
-    if not (number and 0.0 <= penalty < math.inf):
-        raise ValueError(
-            f"penalty must be a finite number of at least 0, the factor of ½‖w‖², got {penalty!r}."
-        )
-
-
 def _check_choices(
     loss: Loss, penalty: float, domain: Domain, aggregate: str, empty_nodes: str, dtype: DTypeLike
 ) -> None:
-    if not isinstance(loss, Loss):
-        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {as_given(loss)}.")
-    if not isinstance(domain, Domain):
-        given = as_given(domain)
-        raise TypeError(f"domain must be a domain such as domains.Ball(10.0), got {given}.")
-    check_penalty(penalty)
-    check_aggregate(aggregate)
-    if empty_nodes not in ("error", "relay"):
-        raise ValueError(f'empty_nodes must be "error" or "relay", got {empty_nodes!r}.')
+    check_kind("loss", loss, Loss, "a loss such as losses.Logistic()")
+    check_kind("domain", domain, Domain, "a domain such as domains.Ball(10.0)")
+    check_number("penalty", penalty, least=0.0)
+    check_choice("aggregate", aggregate, Aggregate)
+    check_choice("empty_nodes", empty_nodes, EmptyNodes)
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")

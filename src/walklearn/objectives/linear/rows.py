@@ -15,9 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_length
 from walklearn.wording import plural
 
 Array = NDArray[Any]
+Aggregate = Literal["sum", "mean", "node-mean"]
 EmptyNodes = Literal["error", "relay"]
 
 LARGEST = 1e75  # of a value: its fourth power, times many rows, is a number yet
@@ -38,10 +40,7 @@ def check_rows(
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"X must have shape (rows, features), both at least 1, got {rows.shape}.")
     count = rows.shape[0]
-    if targets.shape != (count,):
-        raise ValueError(
-            f"y must have one target per row: X has {count} rows, y has shape {targets.shape}."
-        )
+    check_length("y", targets, count, "rows of X")
     if assume_finite:
         return rows, targets
     check_finite(finite_rows(rows) & np.isfinite(targets))
@@ -143,11 +142,7 @@ def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
     if node_of_row is None:
         return np.arange(rows)
     owners = np.array(node_of_row)
-    if owners.shape != (rows,):
-        raise ValueError(
-            f"node_of_row must name one node per row: there are {rows} rows, node_of_row has shape "
-            f"{owners.shape}."
-        )
+    check_length("node_of_row", owners, rows, "rows")
     if not np.issubdtype(owners.dtype, np.integer) or owners.min() < 0:
         raise ValueError("node_of_row must hold node numbers 0, 1, …, N-1.")
     return owners.astype(np.int64)
@@ -158,11 +153,7 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.floa
     if sample_weight is None:
         return np.ones(rows)
     weights = np.array(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise ValueError(
-            f"sample_weight must hold one weight per row: there are {rows} rows, sample_weight has "
-            f"shape {weights.shape}."
-        )
+    check_length("sample_weight", weights, rows, "rows")
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if wrong.size:
         raise ValueError(
@@ -184,19 +175,6 @@ def check_total(total_rows: float | None, here: float) -> float:
             f"are here, got {total_rows!r}."
         )
     return float(total_rows)
-
-
-def check_aggregate(aggregate: str) -> None:
-    """Refuse what is not a way to add up the losses of rows."""
-    if aggregate not in ("sum", "mean", "node-mean"):
-        raise ValueError(f'aggregate must be "sum", "mean" or "node-mean", got {aggregate!r}.')
-
-
-def check_count(name: str, count: int) -> int:
-    """Return the count, if it is a whole number of at least 1."""
-    if count != int(count) or count < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
-    return int(count)
 
 
 def check_nodes(

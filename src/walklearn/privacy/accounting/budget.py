@@ -50,9 +50,10 @@ import math
 import warnings
 from dataclasses import dataclass
 
+from walklearn.checks import check_number, check_whole
 from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy.accounting.printing import format_upper
-from walklearn.privacy.model_noise import ModelNoise, Unit, check_contributions
+from walklearn.privacy.model_noise import MOST_TIMES, ModelNoise, Unit
 from walklearn.privacy.settings import PrivacySettings, PublicFacts
 from walklearn.wording import plural
 
@@ -173,7 +174,7 @@ def allot(
     protect, nodes, rows = privacy.unit, facts.nodes, facts.rows
     size, length = _check_facts(privacy, facts, loss, intercept, aggregate)
     constants, left = _shared(privacy.epsilon, privacy.delta, tells, privacy.constants_share)
-    of_updates = None if updates is None else check_contributions(updates, "updates")
+    of_updates = None if updates is None else check_whole("updates", updates, most=MOST_TIMES)
     # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
     scale = float(rows or 1.0) if aggregate == "sum" else 1.0
     # Longest gradient that is clipped, for a row of this length: a larger clip only adds noise.
@@ -195,8 +196,7 @@ def allot(
                    longer / (scale * loss.smoothness * length**2))  # fmt: skip
         if penalty > 0.0:  # its pull has no bound and must not overshoot either
             step = min(step, 1.0 / penalty)
-    elif not (math.isfinite(step) and step > 0):
-        raise ValueError(f"step must be positive and finite, got {step!r}.")
+    step = check_number("step", step, above=0.0)
     protected = float(rows or nodes) if protect == "rows" else nodes
     doubt = doubt_of_delta(privacy.delta, protected, protect)
     for caution in (about_weak_epsilon(privacy.epsilon), doubt):
@@ -283,8 +283,7 @@ def _shared(
             )
         return None, (epsilon, delta)
     share = CONSTANTS_SHARE if share is None else share
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"constants_share must be between 0 and 1, got {share!r}.")
+    check_number("constants_share", share, above=0.0, below=1.0)
     constants = (share * epsilon, share * delta)
     return constants, (epsilon - constants[0], delta - constants[1])
 
@@ -352,13 +351,13 @@ def _check_facts(
     privacy: PrivacySettings, facts: PublicFacts, loss: Loss, intercept: bool, aggregate: str
 ) -> tuple[int, float]:
     """The size of the model and the length of a row, if all public facts are known."""
-    check_contributions(facts.nodes, "nodes")
+    check_whole("nodes", facts.nodes, most=MOST_TIMES)
     if facts.features is None:
         raise ValueError(
             "the noise that epsilon asks for depends on the size of the model: give features, the "
             "number of features of a row."
         )
-    check_contributions(facts.features + intercept, "features")
+    check_whole("features", facts.features + intercept, most=MOST_TIMES)
     length, rows = facts.public_length(privacy, intercept), facts.rows
     if length is None and privacy.clip is not None:
         length = privacy.clip / CLIP_SHARE  # the length for which this clip is the usual one
@@ -372,7 +371,7 @@ def _check_facts(
     why = needed.get(aggregate) or needed.get(privacy.unit)
     if rows is None and why:
         raise ValueError(f"{why} needs the public number of rows of all nodes together (rows).")
-    if rows is not None and not (math.isfinite(rows) and rows > 0):
-        raise ValueError(f"rows must be positive and finite, got {rows!r}.")
+    if rows is not None:
+        check_number("rows", rows, above=0.0)
     outputs = int(getattr(loss, "classes", None) or 1)
     return outputs * (facts.features + intercept), float(length)

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from walklearn.checks import check_choice
 from walklearn.privacy.accounting.printing import format_upper
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ class Claim:
     adversary: str = OBSERVERS
 
     def __post_init__(self) -> None:
-        if self.unit not in REPLACED:
-            raise ValueError(f'unit must be "rows" or "node", got {self.unit!r}.')
+        check_choice("unit", self.unit, REPLACED)
 
     @property
     def is_private(self) -> bool:

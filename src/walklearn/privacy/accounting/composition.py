@@ -40,10 +40,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from walklearn.checks import check_whole
 from walklearn.privacy.accounting.curves import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.mechanisms.mechanism import Mechanism
-from walklearn.privacy.model_noise import ModelNoise, check_contributions
+from walklearn.privacy.model_noise import MOST_TIMES, ModelNoise
 
 Release: TypeAlias = Mechanism | ModelNoise
 Parts: TypeAlias = frozenset[tuple[Release | None, int]]
@@ -157,7 +158,7 @@ def compose(charges: Iterable[Charge]) -> Composition:
     """
     total: Counter[Release | None] = Counter()
     for charge in charges:
-        total[charge.mechanism] += check_contributions(charge.times, "times")
+        total[charge.mechanism] += check_whole("times", charge.times, most=MOST_TIMES)
     return Composition(frozenset(total.items()))
 
 

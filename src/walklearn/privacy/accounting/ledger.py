@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.checks import check_whole
 from walklearn.privacy.accounting.claim import Claim
 from walklearn.privacy.accounting.composition import Charge, Release, compose
 from walklearn.privacy.accounting.ledger_text import PRINTED_DELTA, ledger_text, printed_release
@@ -144,9 +145,7 @@ class Ledger:
     def __init__(
         self, nodes: int, budget: tuple[float, float] | None = None, simulated: bool = False
     ) -> None:
-        if not isinstance(nodes, int | np.integer) or nodes < 1:
-            raise ValueError(f"a ledger needs a whole number of nodes, at least 1, got {nodes!r}.")
-        self.nodes = int(nodes)
+        self.nodes = check_whole("nodes", nodes)
         self.budget = None if budget is None else _check_budget(budget)
         self.simulated = bool(simulated)
         self._counts: dict[Kind, Counts] = {}

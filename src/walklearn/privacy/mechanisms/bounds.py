@@ -21,19 +21,14 @@ their weights; these sums are then public, or capped by something public, as the
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from walklearn.checks import check_choice, check_kind, check_number, check_whole
 from walklearn.objectives.linear.losses import Loss
-from walklearn.objectives.linear.rows import (
-    check_aggregate,
-    check_count,
-    check_finite,
-    is_sparse,
-)
+from walklearn.objectives.linear.rows import Aggregate, check_finite, is_sparse
 from walklearn.privacy.limits import Array, Bounds, check_bounds
 
 
@@ -87,23 +82,21 @@ def smoothness_bounds(
     >>> smoothness_bounds(Logistic(), 1.0, nodes=10, feature_bound=2.0)
     (1.0, 11.0)
     """
-    if not isinstance(loss, Loss):
-        raise TypeError(f"loss must be a loss such as losses.Logistic(), got {loss!r}.")
-    check_count("nodes", nodes)
+    check_kind("loss", loss, Loss, "a loss such as losses.Logistic()")
+    check_whole("nodes", nodes)
     for name, rows in (("max_rows", max_rows), ("min_rows", min_rows)):
-        check_size(name, rows, zero=False)
+        check_number(name, rows, above=0.0)
     if min_rows > max_rows:
         raise ValueError(f"min_rows = {min_rows!r} exceeds max_rows = {max_rows!r}.")
-    check_size("penalty", penalty, zero=True)
-    check_size("feature_bound", feature_bound, zero=False)
+    check_number("penalty", penalty, least=0.0)
+    check_number("feature_bound", feature_bound, above=0.0)
     weight = row_weight(aggregate, nodes, total_rows)
     few, many = (1, 1) if aggregate == "node-mean" else (min_rows, max_rows)
     scale = loss.smoothness * weight
     least = penalty + (scale * few if intercept else 0.0)
     most = penalty + scale * many * (feature_bound**2 + (1.0 if intercept else 0.0))
     if lower is not None:
-        check_size("lower", lower, zero=False)
-        least = max(least, float(lower))
+        least = max(least, check_number("lower", lower, above=0.0))
     if least == 0:
         raise ValueError(
             "with penalty = 0 the smallest possible constant is 0, which no noise can protect. "
@@ -139,7 +132,7 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
     (array([[0.6, 0.8],
            [0.1, 0. ]]), 1)
     """
-    check_size("bound", bound, zero=False)
+    check_number("bound", bound, above=0.0)
     if is_sparse(X):
         return _clip_sparse(X, bound)
     rows = np.array(X, dtype=np.float64)
@@ -177,19 +170,11 @@ def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
 
 def row_weight(aggregate: str, nodes: int, total_rows: float | None) -> float:
     """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
-    check_aggregate(aggregate)
+    check_choice("aggregate", aggregate, Aggregate)
     if aggregate == "sum":
         return float(nodes)
     if aggregate == "node-mean":
         return 1.0
     if total_rows is None:
         raise ValueError('aggregate "mean" divides by all rows: pass the public total_rows.')
-    check_size("total_rows", total_rows, zero=False)
-    return nodes / total_rows
-
-
-def check_size(name: str, size: float, zero: bool) -> None:
-    """Return the size, if it is a finite number above 0, or 0 itself where that will do."""
-    if not math.isfinite(size) or size < 0 or (size == 0 and not zero):
-        least = "at least 0" if zero else "positive"
-        raise ValueError(f"{name} must be finite and {least}, got {size!r}.")
+    return nodes / check_number("total_rows", total_rows, above=0.0)

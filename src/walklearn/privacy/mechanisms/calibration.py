@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from walklearn.checks import check_choice
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.accounting.incomplete_gamma import LARGEST_SHAPE
 from walklearn.privacy.limits import (
@@ -135,8 +136,7 @@ def _check_choice(
     for name, target in (("epsilon", epsilon), ("delta", delta)):
         if 0 < target < _SMALLEST_TARGET:
             raise ValueError(f"{name} = {target:g} is as good as 0: ask for 0.")
-    if accounting not in ("tight", "lemma"):
-        raise ValueError(f'accounting must be "tight" or "lemma", got {accounting!r}.')
+    check_choice("accounting", accounting, Accounting)
     if accounting == "lemma" and kind != "gamma":
         raise ValueError(f'the lemma is about the mechanism "gamma", not about {kind!r}.')
     if kind == "gamma" and not (clamp is None or (isinstance(clamp, str) and clamp == AT_BOUNDS)):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from walklearn.checks import check_number
 from walklearn.parts import is_current
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.draws import exact_draws, sampling
@@ -23,7 +24,6 @@ from walklearn.privacy.limits import (
     check_clamp,
     check_delta,
     check_epsilon,
-    check_noise,
     check_values,
 )
 from walklearn.registry import Registry
@@ -53,7 +53,7 @@ class Mechanism(ABC):
         bounds = check_bounds(self.bounds)
         settled: dict[str, Any] = {"bounds": bounds}
         for name in self.noise_names:
-            settled[name] = check_noise(getattr(self, name), name)
+            settled[name] = check_number(name, getattr(self, name), above=0.0)
         if "clamp" in self.__dict__:
             settled["clamp"] = check_clamp(self.clamp, bounds)
         for name, setting in settled.items():

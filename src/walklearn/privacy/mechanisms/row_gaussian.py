@@ -36,12 +36,12 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from walklearn.checks import check_number, check_whole
 from walklearn.objectives.linear.losses import Loss
-from walklearn.objectives.linear.rows import check_count
 from walklearn.privacy.accounting import curves
-from walklearn.privacy.limits import AT_BOUNDS, Array, Bounds, check_noise
+from walklearn.privacy.limits import AT_BOUNDS, Array, Bounds
 from walklearn.privacy.mechanisms import Gaussian
-from walklearn.privacy.mechanisms.bounds import check_size, row_weight
+from walklearn.privacy.mechanisms.bounds import row_weight
 from walklearn.privacy.model_noise import ModelNoise, Unit
 
 # Of the backward error of an eigenvalue, in units in the last place for each row and column.
@@ -81,7 +81,8 @@ class RowGaussian(Gaussian):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "sensitivity", check_noise(self.sensitivity, "sensitivity"))
+        sensitivity = check_number("sensitivity", self.sensitivity, above=0.0)
+        object.__setattr__(self, "sensitivity", sensitivity)
 
     def curve(self, epsilon: ArrayLike) -> Array:
         """δ for many ε at once."""
@@ -138,11 +139,11 @@ def row_sensitivity(
     >>> round(moved, 6)
     0.025
     """
-    check_count("nodes", nodes)
+    check_whole("nodes", nodes)
     sizes = {"feature_bound": feature_bound, "total_rows": total_rows, "min_rows": min_rows,
              "largest_weight": largest_weight}  # fmt: skip
     for name, size in sizes.items():
-        check_size(name, size, zero=False)
+        check_number(name, size, above=0.0)
     weight = row_weight(aggregate, nodes, total_rows)
     if aggregate == "node-mean":
         weight /= min_rows
@@ -211,7 +212,7 @@ def row_release(
     >>> released.sigma > released.sensitivity
     True
     """
-    check_size("penalty", penalty, zero=True)
+    check_number("penalty", penalty, least=0.0)
     moved = row_sensitivity(
         loss, nodes, feature_bound, aggregate, intercept, total_rows=total_rows, min_rows=min_rows,
         largest_weight=largest_weight, features=features,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walklearn.files.checked_table import is_number
+from walklearn.checks import is_number
 from walklearn.studies.report.bands import (
     INTERVAL,
     CellBands,

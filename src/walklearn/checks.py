@@ -1,0 +1,95 @@
+"""Checks of numbers and names that are passed as arguments: each error names the argument.
+
+>>> check_whole("nodes", 5)
+5
+>>> check_number("laziness", 1.5, least=0.0, below=1.0)
+Traceback (most recent call last):
+    ...
+ValueError: laziness must be a finite number of at least 0 and less than 1, got 1.5.
+>>> check_choice("protect", "row", ("rows", "node"))
+Traceback (most recent call last):
+    ...
+ValueError: protect must be "rows" or "node", got 'row'.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, get_args
+
+import numpy as np
+
+from walklearn.wording import as_given, either
+
+
+def is_whole(value: Any) -> bool:
+    """True for a whole number of Python or NumPy. True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """True for a finite number that a double can hold."""
+    if is_whole(value):
+        return bool(abs(value) <= 2**1000)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def limits_of(
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+) -> str:
+    """The limits of a number in words, to follow "a finite number"; empty if there are none."""
+    limits = {"of at least": least, "greater than": above, "at most": most, "less than": below}
+    given = [f" {words} {limit:.12g}" for words, limit in limits.items() if math.isfinite(limit)]
+    return " and".join(given)
+
+
+def check_whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
+    """Return a whole number from `least` to `most`."""
+    if not is_whole(value) or not least <= value <= most:
+        limits = limits_of(least, most=most)
+        raise ValueError(f"{name} must be a whole number{limits}, got {as_given(value)}.")
+    return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return a finite number within these limits."""
+    if not (is_number(value) and least <= value <= most and above < value < below):
+        limits = limits_of(least, above, most, below)
+        raise ValueError(f"{name} must be a finite number{limits}, got {as_given(value)}.")
+    return float(value)
+
+
+def check_length(name: str, array: Any, count: int, things: str) -> None:
+    """Raise a ValueError unless an array has one entry for each of so many things."""
+    if np.shape(array) != (count,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {count} {things}, got shape "
+            f"{np.shape(array)}."
+        )
+
+
+def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
+    """Raise a TypeError unless the value is of this type; `wanted` says what is."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {wanted}, got {as_given(value)}.")
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise a ValueError unless the value is one of these, which may be those of a Literal."""
+    allowed = get_args(choices) or choices
+    simple = value is None or isinstance(value, str | bool | np.bool_)  # 1 is not True
+    if not simple or value not in allowed:
+        known = either([f'"{each}"' if isinstance(each, str) else repr(each) for each in allowed])
+        raise ValueError(f"{name} must be {known}, got {as_given(value)}.")
