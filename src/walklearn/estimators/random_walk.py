@@ -519,13 +519,13 @@ class RandomWalk(BaseEstimator):
         new = copy(self)  # so that this estimator stays as it is until the run
         checked = new._checked(X, y, go_on, classes)
         given_names = getattr(new, "feature_names_in_", None)
-        names = given_names
-        if names is None:
+        names = [] if given_names is None else list(given_names)
+        if given_names is None and self.schema is not None:
             names = [f"x{at}" for at in range(new.n_features_in_)]
         target = getattr(y, "name", None)  # under which a schema may declare its scale
         named = self._predicts_numbers and isinstance(target, str)
         request = FitRequest.of(
-            self.get_params(deep=False), list(names), target if named else None,
+            self.get_params(deep=False), names, target if named else None,
             self._predicts_numbers,
         )  # fmt: skip
         state = self._state if go_on else State(resumed=self._resumed)
