@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -310,6 +311,9 @@ def test_a_plan_binds_only_to_its_own_kind_of_objective() -> None:
     ):
         with pytest.raises(ValueError, match=named):
             plan.bind(other)
+    # The sensitivity of what the nodes disclose is known for linear rows only.
+    with pytest.raises(ValueError, match="dimension is None"):
+        plan.bind(SimpleNamespace(nodes=6, penalty=problem.penalty, loss=problem.loss))
 
 
 def test_numbers_of_numpy_are_written_as_json() -> None:

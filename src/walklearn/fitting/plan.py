@@ -221,13 +221,13 @@ class FitPlan:
 
     def _check_objective(self, objective: Any) -> None:
         """Refuse an objective for which the step or the claim of this plan would not hold."""
-        facts, mechanism, expected = self.facts, self.mechanism, dict[str, Any]()
+        facts, expected = self.facts, dict[str, Any]()
+        protects_rows = getattr(self.mechanism, "protect", "node") == "rows"
         expected |= {"nodes": self.graph.node_count, "penalty": self.penalty}
-        if isinstance(objective, Problem):
+        if protects_rows or isinstance(objective, Problem):
             expected |= {"loss": self.loss, "aggregate": self.aggregate}
             if facts.features is not None:
                 expected["dimension"] = facts.features + self.intercept
-            protects_rows = getattr(mechanism, "protect", "node") == "rows"
             if facts.rows is not None and (protects_rows or self.budget.unit == "node"):
                 expected["total_rows"] = facts.rows
         other = {name: getattr(objective, name, None) for name in expected}
@@ -242,7 +242,7 @@ class FitPlan:
                 "objective."
             )
         bound = self.budget.feature_bound
-        if getattr(mechanism, "protect", "node") == "rows" and bound is not None:
+        if protects_rows and bound is not None:
             rows = objective.X[:, : objective.X.shape[1] - self.intercept]
             longest = float(np.sqrt(np.einsum("ra,ra->r", rows, rows)).max(initial=0.0))
             if longest > bound * (1 + 1e-9):
