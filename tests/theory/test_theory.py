@@ -159,6 +159,31 @@ def test_no_closed_form_for_unequal_importance():
     assert (found.near[0], found.far[0]) == pytest.approx(ends, rel=1e-6)
 
 
+class Slow(walks.Uniform):
+    """The uniform walk, which stays half of the time although it does not declare a laziness."""
+
+    def hop(self, view, token, state, draws):
+        if draws[0] < 0.5:
+            return walks.Hop(view.node, 0, token, state)
+        return super().hop(view, token, state, [2 * draws[0] - 1, *draws[1:]])
+
+
+class KnownSlow(Slow):
+    def transition_matrix(self, graph, objective=None):
+        return walks.Uniform(laziness=0.5).transition_matrix(graph)
+
+    def stationary(self, graph, objective=None):
+        return walks.Uniform().stationary(graph)
+
+
+def test_no_closed_form_for_a_subclass_with_its_own_hop():
+    graph = graphs.ring(9)
+    lazy = spectrum.spectrum_of(graph, walks.Uniform(laziness=0.5))
+    assert spectrum.spectrum_of(graph, KnownSlow()).gap == pytest.approx(lazy.gap)
+    with pytest.raises(walks.NotKnownError):
+        spectrum.spectrum_of(graph, Slow())
+
+
 def test_eigenvalues_agree_with_arpack():
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import eigsh

@@ -82,9 +82,14 @@ def spectrum_of(
     walk = walk.matrix_walk
     if graph.node_count == 1 or walk.is_independent:
         return exactly(1.0, 1.0, "closed form")
-    known = closed_form(graph, walk, problem) if isinstance(walk, Metropolis) else None
-    if known is not None:
-        return known
+    inherited = all(
+        getattr(type(walk), name) is getattr(Metropolis, name)
+        for name in ("hop", "transition_matrix")
+    )
+    if inherited and isinstance(walk, Metropolis):
+        known = closed_form(graph, walk, problem)
+        if known is not None:
+            return known
     P = matrix_of(graph, walk, problem) if matrix is None else matrix
     if P is None:
         return exactly(np.nan, np.nan, "unknown")
