@@ -24,7 +24,7 @@ from walklearn.wording import as_given, either
 
 
 def is_whole(value: Any) -> bool:
-    """True for a whole number of Python or NumPy. True and False are none."""
+    """True for an integer of Python or NumPy, but not for a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -72,7 +72,7 @@ def check_number(
 
 
 def check_length(name: str, array: Any, count: int, things: str) -> None:
-    """Raise a ValueError unless an array has one entry for each of so many things."""
+    """Raise a ValueError unless an array has `count` entries, one for each of these things."""
     if np.shape(array) != (count,):
         raise ValueError(
             f"{name} must have one entry for each of the {count} {things}, got shape "
@@ -81,7 +81,7 @@ def check_length(name: str, array: Any, count: int, things: str) -> None:
 
 
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
-    """Raise a TypeError unless the value is of this type; `wanted` says what is."""
+    """Raise a TypeError unless the value is of this type; `wanted` is the type in words."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {wanted}, got {as_given(value)}.")
 

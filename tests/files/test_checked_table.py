@@ -61,7 +61,7 @@ def test_what_is_left_out_is_the_default() -> None:
     assert read.tables("absent") == ()
 
 
-# What is asked for, and where the error is, its key, and a value in it.
+# The question, and the line, key and value of the error.
 MISTAKES: dict[str, tuple[Callable[[CheckedTable], Any], int, str, str]] = {
     "text": (lambda t: t.text("nodes"), 2, "nodes", "5"),
     "label": (lambda t: t.label("on"), 4, "on", "200"),

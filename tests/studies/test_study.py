@@ -29,7 +29,7 @@ def cell(text: str = SMALL, **names: str):
     return found
 
 
-# What is changed in SMALL, and the names and values in the message.
+# A change of SMALL, and the names and values in the message.
 MISTAKES = {
     "not TOML": ("seed = 3", "seed = ", "study.toml is not TOML", "line 3"),
     "unknown key": (

@@ -162,9 +162,9 @@ def _check_mechanism(epsilon: float | None) -> None:
 
 
 class _Prepared(NamedTuple):
-    """What is trained on, once all that can be wrong with it was checked.
+    """The checked inputs of a training.
 
-    caught: the warnings so far. done: the updates of the training that is continued.
+    caught: the warnings so far. done: the updates of the training that it continues.
     """
 
     estimator: RandomWalk

@@ -1,4 +1,4 @@
-"""What the classifier and the regressor share: parameters, attributes and methods.
+"""Parameters, attributes and methods of both estimators.
 
 A fit goes one way: the parameters become a request (`fitting.request`), the rows a problem and a
 plan (`fitting.prepare`), the token walks (`fitting.training`), and the results become attributes

@@ -120,14 +120,14 @@ def _stationary(walk: Walk, graph: Graph, problem: Problem) -> Any:
 
 
 def for_the_owner(estimator: RandomWalk) -> dict[str, Any]:
-    """What was computed from the rows and no ledger accounts for, so it must not be published."""
+    """Return results that depend on the rows and are in no ledger, for the owner alone."""
     trace = estimator.trace_
     value = trace.value if trace.spec["average"] == "none" else trace.average_value
     return {"rows": trace.spec["problem"]["rows"], "loss": float(value[0, -1])}
 
 
 def details_of(estimator: RandomWalk) -> dict[str, Any]:
-    """How it was trained; of the rows nothing where something is claimed to be protected."""
+    """Return how the model was trained; nothing about the rows if the model has a privacy claim."""
     trace, graph = estimator.trace_, estimator.graph_
     seed = trace.spec["seed"]
     step = estimator.step_size_

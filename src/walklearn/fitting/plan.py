@@ -104,7 +104,7 @@ class FitPlan:
     encoding
         The units that the rows are trained in; None if no rows are known.
     seeded
-        Whether noise comes from a seed, and so protects nobody.
+        True if noise comes from a seed, and so protects nobody.
     earlier
         The ledger of the calls that this one continues.
     steps_asked
@@ -147,7 +147,7 @@ class FitPlan:
 
     @cached_property
     def claim(self) -> Claim:
-        """The claim for everything that leaves a node, of an infinite ε without protection.
+        """The claim for everything that leaves a node; ε is infinite without protection.
 
         It includes the calls that this one continues.
         """
@@ -447,7 +447,7 @@ class FitPlan:
 
     @property
     def headline(self) -> str:
-        """The claim as a sentence; of noise from a seed, the claim that there is without it."""
+        """The claim as a sentence; if noise comes from a seed, the claim without the seed."""
         alone = ", in this fit alone" if self.claim_without_seed.is_private else ""
         sentence = f"{self.claim_without_seed}{alone}."
         if not self._protects_nobody:
@@ -463,7 +463,7 @@ class FitPlan:
 
 
 def _extended(earlier: Ledger, nodes: int, simulated: bool) -> Ledger:
-    """Return the earlier ledger for so many nodes."""
+    """Return the earlier ledger, extended to this number of nodes."""
     content = earlier.to_dict()
     for release in content["releases"]:
         times = np.broadcast_to(release["times"], earlier.nodes)

@@ -40,7 +40,7 @@ MANY_FEATURES = 1000
 
 
 class Given(NamedTuple):
-    """What a call brings: checked rows, targets as the loss takes them, owners and weights.
+    """The input of a call: checked rows, targets as the loss takes them, owners and weights.
 
     classes: the labels of a classifier. names: those of the columns of a data frame.
     """
@@ -55,7 +55,7 @@ class Given(NamedTuple):
 
 
 class Posed(NamedTuple):
-    """The problem that a walk trains on, where its rows are, and the units they are in."""
+    """The problem that a walk trains on, the nodes of its rows, and the units of its columns."""
 
     problem: Problem
     network: Network
@@ -65,10 +65,10 @@ class Posed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A call of which nothing was drawn or spent yet.
+    """A call before its first draw.
 
-    state: what earlier calls left. token: where it starts; None for a new token. ledger,
-    marked_rows: those of earlier calls with what this one adds.
+    state: the state after earlier calls. token: the token to continue with; None for a new one.
+    ledger, marked_rows: those of earlier calls and this one together.
     """
 
     request: FitRequest
@@ -110,7 +110,7 @@ def prepare(
 ) -> Prepared:
     """Prepare a call on these rows; raise what is wrong with it before anything is spent.
 
-    partial: whether this is a call of partial_fit, one piece of a stream.
+    partial: True for a call of partial_fit, one piece of a stream.
     """
     seeds = seeds_of(random_state, state.calls)
     state.check_request(request)
@@ -173,7 +173,7 @@ def _warn(prepared: Prepared) -> None:
 
 
 def posed(request: FitRequest, given: Given, state: State, seed: np.random.SeedSequence) -> Posed:
-    """The problem of these rows; units and nodes that an earlier call knew stay as they were."""
+    """Return the problem of these rows, with the units and nodes of earlier calls."""
     weights, clipped = check_weights(given.sample_weight, given.X.shape[0]), None
     units = state.units or _units(request, given, weights)
     if request.is_private and units.from_rows:
@@ -198,7 +198,7 @@ def posed(request: FitRequest, given: Given, state: State, seed: np.random.SeedS
 
 
 def _units(request: FitRequest, given: Given, weights: Array) -> Units:
-    """The units of the first call, which later ones keep."""
+    """Return the units of the first call, which later calls keep."""
     # A public scale of the target is for noise on the model: without any, it changes nothing.
     target = request.target if request.privacy.protects_model else None
     target, intercept = target or AS_GIVEN, request.intercept

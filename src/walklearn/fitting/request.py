@@ -1,4 +1,4 @@
-"""What a fit is asked for: the settings of an estimator, checked once and read once.
+"""The settings of a fit, checked once and read once.
 
 A `random_state` makes everything repeatable, the releases too: they then protect nobody, and the
 ledger says "simulated". Without one the releases come from the operating system's entropy.
@@ -132,7 +132,7 @@ class FitRequest:
 
     @property
     def terms(self) -> tuple[Any, ...]:
-        """What is protected and the public facts that rests on: they stay in later calls."""
+        """The protection and the public facts that it rests on. Later calls must keep them."""
         return (
             self.privacy, mechanism_of(self.walk), self.row_length, self.total_rows,
             self.intercept, self.target,
@@ -177,9 +177,10 @@ class FitRequest:
 def walk_of(
     walk: str | Walk, laziness: float | None = 0.0, covers_constants_alone: bool = False
 ) -> Walk:
-    """The walk with this name, or the walk itself; "auto" is uniform, which tells only degrees.
+    """Return the walk with this name, or the walk itself.
 
-    covers_constants_alone: ε is about the L_i alone, and so about a walk that tells them.
+    "auto" is the uniform walk, which discloses degrees only. If ε covers the constants L_i alone,
+    it is the weighted walk.
     """
     if isinstance(walk, Walk):
         if laziness:
@@ -200,9 +201,9 @@ def walk_of(
 
 
 def _is_private(privacy: PrivacySettings, walk: Walk) -> bool:
-    """Return whether anything is protected; refuse a walk whose steps would give it away.
+    """True if anything is protected; refuse a walk whose steps would reveal it.
 
-    A walk may also bring what its nodes have released already.
+    The nodes may also have released something before, which the walk then holds.
     """
     if not (privacy.asks or walk.is_private or mechanism_of(walk) is not None):
         return False
@@ -211,7 +212,7 @@ def _is_private(privacy: PrivacySettings, walk: Walk) -> bool:
 
 
 def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tuple[Column, ...]:
-    """The columns of X as the schema declares them; a column it does not know is as it is."""
+    """Return the columns of X as the schema declares them; others are unchanged."""
     if target is not None and target not in columns:
         schema = schema.without(target)
     if schema.categories:
@@ -223,7 +224,7 @@ def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tup
 
 
 def _refuse_undeclared(epsilon: float, schema: Schema, columns: Sequence[str]) -> None:
-    """Raise where ε needs the scale of a column that the schema says nothing of."""
+    """Raise an error if ε needs the scale of a column that the schema does not declare."""
     undeclared = schema.undeclared(list(columns))
     if undeclared:
         raise ValueError(
@@ -283,7 +284,7 @@ def _target_scale(
 
 
 def _check_parameters(given: Mapping[str, Any]) -> StepSize | None:
-    """Raise what is wrong with the parameters, whatever the data; return the step size."""
+    """Check the parameters that do not depend on the data; return the step size."""
     for name in ("steps", "max_steps", "batch"):
         if given[name] is not None:
             check_whole(name, given[name])
@@ -302,7 +303,7 @@ def _check_parameters(given: Mapping[str, Any]) -> StepSize | None:
 
 
 def step_of(step_size: Any) -> StepSize | None:
-    """A step size as it is, a number as the constant of steps like those found without one."""
+    """Return a step size unchanged, and a number as the constant of a `PowerStep`."""
     if step_size is None or isinstance(step_size, PowerStep | ConstantStep):
         return step_size
     if is_number(step_size):
@@ -329,7 +330,7 @@ def _check_update(update: Any, step_size: Any, average: str) -> None:
     if average in MEANS and not (update in ("auto", Sgd.name) or getattr(update, "average", False)):
         raise ValueError(
             f"average={average!r} is for the paper's update: of update={update!r} the last model "
-            "is the one that arrives. Leave average out."
+            "converges. Leave average out."
         )
 
 
@@ -343,12 +344,12 @@ class Seeds(NamedTuple):
 
     @property
     def streams(self) -> Streams:
-        """What the walk draws from."""
+        """Random streams of the walk."""
         return generators(self.walk)
 
 
 def seeds_of(random_state: Any, call: int) -> Seeds:
-    """The seeds of call number `call`, from an integer, a RandomState, a Generator or None."""
+    """Return the seeds of this call, from an integer, a RandomState, a Generator or None."""
     simulated = random_state is not None
     if random_state is None:
         root = np.random.SeedSequence()
@@ -368,9 +369,9 @@ def seeds_of(random_state: Any, call: int) -> Seeds:
 
 
 def loss_of(loss: Any, classes: int | None) -> Loss:
-    """The loss that tells so many classes apart, or of numbers (None), given by name or itself.
+    """Return the loss for this number of classes, or for numbers if `classes` is None.
 
-    A loss of numbers also tells two classes apart, but has to be given itself for that.
+    A loss of numbers also separates two classes, but only if it is given as an object.
     """
     numbers = classes is None
     takes, default = (("number",), "squared") if numbers else (("sign", "class"), "logistic")

@@ -1,14 +1,13 @@
-"""From what a fit is asked for, and what is public of its data, to its plan.
+"""Resolve a request and the public facts about its data into a plan.
 
-ε and δ are the total: the model, and what the walk discloses of L_i where it discloses anything.
-`allot` shares them out from public facts, and the walk "auto" discloses nothing, so that the whole
-budget goes to the model. Where the model is said to be in the clear, ε is about the constants L_i
-alone, and the total is ε = ∞.
+ε and δ are the total for the model and for the disclosures of L_i, if the walk makes any. `allot`
+splits them by public facts. The walk "auto" discloses nothing, so the whole budget goes to the
+model. If the model is unprotected, ε covers the constants L_i alone, and the total is ε = ∞.
 
-Where something is private, nothing else may be computed from the rows and shown: neither units,
-nor the step size, nor how long to walk. How many rows a node holds is public where rows are the
-unit, and hidden where the whole node is. M is then a public number that is given (`total_rows`),
-or every node counts the same ("node-mean").
+If anything is private, nothing else may be computed from the rows and revealed: not the units, not
+the step size, not the length of the walk. The number of rows of a node is public if the unit is a
+row, and hidden if it is the node. M is then a public number that is given (`total_rows`), or every
+node counts the same ("node-mean").
 """
 
 from __future__ import annotations
@@ -83,9 +82,9 @@ def advise(
     Parameters
     ----------
     graph
-        Who can talk to whom.
+        Communication graph.
     about
-        What is public of the data. Of a problem these are its loss, penalty, aggregate and size
+        Public facts about the data. Of a problem these are its loss, penalty, aggregate and size
         and, unless the node is the unit, its numbers of rows; its features and targets are not
         used. If the node is the unit, a problem must have aggregate="node-mean".
     privacy
@@ -236,7 +235,7 @@ def resolve(
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """What is asked for, and what is known of the data."""
+    """The request, and the known facts about the data."""
 
     request: FitRequest
     loss: Loss
@@ -420,7 +419,7 @@ class _Case:
 
 
 def choose_laziness(graph: Graph) -> tuple[float, str]:
-    """0, or 0.1 where that mixes faster, such as between two sides of a graph; and why."""
+    """Return 0, or 0.1 if that mixes faster, as on a bipartite graph; and the reason."""
     from walklearn import theory
 
     plain, lazy = (theory.spectral_gap(graph, Uniform(laziness=each)) for each in (0.0, LAZINESS))

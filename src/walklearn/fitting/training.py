@@ -23,7 +23,7 @@ UNEVEN = 100.0  # times as large as another: a column that slows a walk down
 
 
 class Ended(NamedTuple):
-    """A walk at its end: what was prepared, its setting, what was seen on the way, what is kept."""
+    """The result of a walk: the prepared call, its setting, the walk, and the state to keep."""
 
     prepared: Prepared
     setting: Setting
@@ -60,7 +60,7 @@ def train(prepared: Prepared, callback: Callable[[int, float], object] | None) -
 
 
 def _check_finite(setting: Setting, token: Arrays, gives_steps: bool) -> None:
-    """Raise where the model is infinite, with what to do about the steps, if they were given."""
+    """Raise an error if the model is infinite; the remedy depends on whether steps were given."""
     update, objective = setting.update, setting.visible
     vectors = update.model(objective, token), update.average_model(objective, token)
     if all(np.isfinite(vector).all() for vector in vectors):
@@ -97,7 +97,7 @@ def _warn_of_its_end(
 
 
 def _about_scales(here: Posed) -> str:
-    """A note that columns, which were left as they are, differ in size by far, if they do."""
+    """Return a note if columns that were not rescaled differ in size by far, else nothing."""
     if not here.units.are_given:
         return ""
     X = here.problem.X

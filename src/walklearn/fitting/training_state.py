@@ -1,4 +1,4 @@
-"""What an estimator keeps from one call of `fit` or `partial_fit` to the next.
+"""State of an estimator between calls of `fit` or `partial_fit`.
 
 ε is about a row of one node, and so is the cap on how often it influences the model. A row that
 comes back at another node, as when rows with a node each are shuffled, could influence the model
@@ -89,11 +89,11 @@ class MarkedRows:
 
 @dataclass(eq=False)
 class State:
-    """The token, and all else that a call leaves for the next one.
+    """The token, and everything else that one call passes to the next.
 
     resumed: the model that the first call begins with, if not with zeros. request, plan: those of
-    the last call. interrupted: whether any call was, by hand. is_spent: True once a private call
-    has continued from here.
+    the last call. interrupted: True if the user interrupted any call. is_spent: True once a private
+    call has continued from here.
     """
 
     resumed: Model | None = None
@@ -121,7 +121,7 @@ class State:
         self.is_spent = True
 
     def check_request(self, request: FitRequest) -> None:
-        """Refuse settings under which what was claimed of earlier calls would not hold."""
+        """Refuse settings that would make the claims of earlier calls false."""
         if request.is_private and self.resumed is not None:
             raise ValueError(
                 "a private walk cannot begin with a model that was trained before: how often the "
@@ -162,7 +162,7 @@ class State:
 
 
 def _token_of(model: Model, problem: Problem, units: Units) -> Position:
-    """The token that carried this model, in the units that are trained in."""
+    """Return a token with this model, in the units of the training."""
     loss, same_intercept = LOSSES.name_of(problem.loss), model.intercept == units.intercept
     if model.loss != loss or not same_intercept or model.weights.size != problem.size:
         raise ValueError(

@@ -118,7 +118,7 @@ def animate(
 def _walk(
     setting: Setting, graph: Graph, steps: int, seed: int | None
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """Where the token was at each step, and how far from the optimum its model then was."""
+    """Return the node of the token and the error of its model at each step."""
     generator, objective = np.random.default_rng(seed), setting.objective
     walk = draw_walk(setting.walk, graph, objective, generator).bind(graph, objective)
     setting = replace(setting, walk=walk)

@@ -123,7 +123,7 @@ def data_of(problem: Problem) -> Any:
 
 
 def has_one_row(problem: Problem, sparse: bool = False) -> bool:
-    """Whether each node has one row, dense or sparse, and one score."""
+    """True if each node has one row, dense or sparse, and one score."""
     is_such = problem.is_sparse == sparse and problem.outputs == 1
     return is_such and bool((np.diff(problem.offsets) == 1).all())
 

@@ -45,7 +45,7 @@ class DirectoryError(ValueError):
 
 
 def others_may_read(key: Path) -> str:
-    """What is wrong and what to do, without a full stop; empty if only the owner may read it."""
+    """Return an error without a full stop; empty if only the owner can read the key."""
     mode = stat.S_IMODE(key.stat().st_mode)
     if not mode & 0o077:
         return ""

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# What each counter says.
+# Help texts of the counters.
 COUNTERS = {
     "updates": "Updates of the model made here.",
     "handovers_sent": "Tokens handed over and acknowledged.",
@@ -23,7 +23,7 @@ COUNTERS = {
     "notes": "Events of the protocol, by kind.",
     "disk_errors": "Writes to disk that failed and were undone.",
 }
-# What each gauge says; the values come from the status.
+# Help texts of the gauges; the values come from the status.
 GAUGES = {
     "holds_token": "1 while the token is here, and not on its way.",
     "handing_over": "1 while the token is on its way to a neighbour, who may have it.",

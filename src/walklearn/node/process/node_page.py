@@ -37,7 +37,7 @@ class Validation:
 
 
 class NodePage:
-    """What the page of a node shows; `page` serves it while it is entered."""
+    """Content of a node's page. Use `page` as a context manager to serve it."""
 
     def __init__(self, port: int = 0, validation: Validation | None = None) -> None:
         self._validation = validation

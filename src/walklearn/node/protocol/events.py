@@ -185,7 +185,7 @@ Event = (
 )  # fmt: skip
 
 
-# What makes an update.
+# Work that ends in an update.
 Work = TokenArrived | Visit
 
 

@@ -37,7 +37,7 @@ class MessageError(ValueError):
 
 
 def parsed(sort: type[Sort], content: bytes, name: str, longest: int) -> Any:
-    """Read a message of this sort from at most so many bytes, if its version is known."""
+    """Read a message of at most `longest` bytes; refuse an unknown version."""
     at_most(content, f"the {name}", longest)
     message: Any = sort()
     try:
@@ -74,7 +74,7 @@ def matching(value: str, name: str, pattern: re.Pattern[str]) -> str:
 
 
 def at_most(value: Sized, name: str, longest: int) -> Sized:
-    """Read a text of at most so many characters, or so many bytes."""
+    """Return a text or bytes of at most `longest` characters or bytes."""
     if len(value) > longest:
         units = "characters" if isinstance(value, str) else "bytes"
         raise MessageError(f"{name} has {len(value)} {units}, the most are {longest}.")

@@ -47,7 +47,7 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
         # Two tokens of one epoch cannot both be right.
         token = replace(token, line=line, hop=0, seal=b"", epoch="")
         arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
-    # What this node sent before was taken, if the mark proves it.
+    # The mark may prove that a neighbour accepted the token this node sent before.
     counted = state.handed_over() if state.proves_arrival(event.token.mark) else state
     counted = counted.came_back(event.token.mark)
     record = replace(

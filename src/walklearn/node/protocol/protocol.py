@@ -137,7 +137,7 @@ def _news(state: State) -> Any:
     return state.neighbours, beginning, record.final_digest, state.told_confirmations
 
 
-# What each event does in each state; None: nothing.
+# The handler of each event in each state; None ignores the event.
 _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.Started: (handover.wake, handover.wake, handover.resend, handover.wake),

@@ -385,7 +385,7 @@ class State:
         return replace(self, record=replace(self.record, tallies=tallies), sent=sent)
 
     def tally(self, neighbour: str) -> Tally:
-        """What became of the tokens that this neighbour took."""
+        """The fate of the tokens that this neighbour accepted."""
         return self.record.tallies.get(neighbour, Tally())
 
     def proves_arrival(self, mark: Mark) -> bool:
@@ -431,7 +431,7 @@ class State:
         return {**self.links, neighbour: replace(self.link(neighbour), **changes)}
 
     def link(self, neighbour: str) -> Link:
-        """What is known of this neighbour, which may be none."""
+        """The link to this neighbour; an empty one if it is unknown."""
         return self.links.get(neighbour, Link())
 
 

@@ -117,12 +117,12 @@ class LocalNetwork:
         control.ask(self.directories[at].path, "StartWalk", resume=False)
 
     def statuses(self) -> list[dict[str, Any]]:
-        """What each node says of itself: see `status`."""
+        """Return the status of each node, as in `status`."""
         with ThreadPoolExecutor(_LOOKERS) as pool:  # one may be frozen
             return list(pool.map(self.status, range(len(self.directories))))
 
     def status(self, number: int) -> dict[str, Any]:
-        """What a node says of itself, or the phase of one that says nothing.
+        """Return the status of a node, or the phase of one that does not answer.
 
         "down" if it was killed from here, "starting", or "frozen"; a process that is gone otherwise
         is an error.

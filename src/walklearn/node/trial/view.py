@@ -24,7 +24,7 @@ _QUIET = ("rejected", "silent neighbour", "obsolete")
 
 
 class NetworkView:
-    """What the page shows; `page` serves it while it is entered."""
+    """Content of the network's page. Use `page` as a context manager to serve it."""
 
     def __init__(self, network: LocalNetwork, trial: Trial, about: str) -> None:
         self._network, self._trial, self._about = network, trial, about

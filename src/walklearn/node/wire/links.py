@@ -24,11 +24,10 @@ _LASTING_SECONDS = 2.0  # a session that ended sooner is not replaced at once
 
 
 class Link:
-    """What leads to one neighbour, and what it says.
+    """Sessions with one neighbour.
 
-    tell: hears of every new session. lost: called when the last one has ended without being asked
-    to, after some time: a neighbour that hangs up as soon as it is dialled is not dialled at once
-    again.
+    tell: called for every new session. lost: called some time after the last one broke, so that a
+    neighbour that closes connections at once is not called in a tight loop.
     """
 
     def __init__(

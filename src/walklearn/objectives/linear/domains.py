@@ -22,7 +22,7 @@ from walklearn.registry import Registry
 
 
 class Domain(ABC):
-    """What every domain offers. Models are flat vectors; a matrix model is its entries.
+    """Base class of domains. Models are flat vectors; a matrix model is its entries.
 
     Attributes
     ----------

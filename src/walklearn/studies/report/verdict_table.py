@@ -25,7 +25,7 @@ from walklearn.wording import number
 if TYPE_CHECKING:
     import pandas
 
-#: What tells verdicts apart without colour.
+#: Symbols of verdicts, for readers who do not see colours.
 SYMBOLS = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
 RATIOS = ("beats", "cost-to-target")
 MANY_ROWS = 8  # beyond, they are also shown side by side
