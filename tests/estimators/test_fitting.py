@@ -10,7 +10,7 @@ import pytest
 import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -18,13 +18,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import walklearn as wl
+from tests.estimators.cases import CANCER, DIABETES, IRIS
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.fitting import resolve, rounds
 from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared
-
-CANCER = load_breast_cancer(return_X_y=True)
-IRIS = load_iris(return_X_y=True)
-DIABETES = load_diabetes(return_X_y=True)
 
 
 def standard(X: Any) -> Any:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_diabetes, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from tests.estimators.cases import CANCER
 from walklearn import (
     PowerStep,
     Problem,
@@ -22,7 +23,6 @@ from walklearn import (
     walks,
 )
 
-CANCER = load_breast_cancer(return_X_y=True)
 LAPLACE = privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
 EIGHTS = np.full(569, 8.0)
 RELEASED = walks.Weighted(EIGHTS).bound(mechanism=LAPLACE)

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import walklearn as wl
+from tests.estimators.cases import CONSTANTS_ALONE
 from walklearn import RandomWalkClassifier, RandomWalkRegressor, privacy, walks
 from walklearn.fitting.training_state import MarkedRows
 from walklearn.tables import Schema
@@ -22,13 +23,6 @@ X = (X - X.mean(axis=0)) / X.std(axis=0)
 TOTAL: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5}
 NODES = np.arange(len(X)) % 20
 LAPLACE = privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.25, 20.0))
-# What the paper asks: L_i alone is protected, and the model is said to be in the clear.
-PRIVATE: dict[str, Any] = {
-    "epsilon": 3.0,
-    "delta": 0.03,
-    "feature_bound": 8.0,
-    "model": "in the clear",
-}
 BY_HAND: dict[str, Any] = dict.fromkeys(["epsilon", "delta", "model"]) | {
     "model_privacy": privacy.ModelNoise(1.0, 1.0, 5)
 }
@@ -36,7 +30,7 @@ FROM_ROWS = {"*": {"spread": 1, "from_rows": True}}
 
 
 def private(**changes: Any) -> RandomWalkClassifier:
-    return RandomWalkClassifier(**{**PRIVATE, "steps": 3000, "random_state": 0, **changes})
+    return RandomWalkClassifier(**{**CONSTANTS_ALONE, "steps": 3000, "random_state": 0, **changes})
 
 
 def total(**changes: Any) -> RandomWalkClassifier:
@@ -504,14 +498,14 @@ def test_claims_that_would_be_false_are_refused(changes: Any, message: str) -> N
 def test_private_steps_cannot_rest_on_earlier_units() -> None:
     model = RandomWalkClassifier(steps=500, random_state=0).partial_fit(X, Y, [0, 1])
     with pytest.raises(ValueError, match=r"protected, .*first call"):
-        model.set_params(**PRIVATE).partial_fit(X, Y)
+        model.set_params(**CONSTANTS_ALONE).partial_fit(X, Y)
 
 
 def test_private_regression_learns() -> None:
     rows, targets = load_diabetes(return_X_y=True, scaled=False)
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     plain = RandomWalkRegressor(random_state=0).fit(rows, targets).score(rows, targets)
-    model = RandomWalkRegressor(**PRIVATE, random_state=0).fit(rows, targets)
+    model = RandomWalkRegressor(**CONSTANTS_ALONE, random_state=0).fit(rows, targets)
     assert model.score(rows, targets) > plain - 0.05
 
 

@@ -9,23 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import walklearn as wl
+from tests.estimators.cases import CANCER, CONSTANTS_ALONE, DIABETES, IRIS
 from walklearn import Model, RandomWalkClassifier, RandomWalkRegressor
 from walklearn.estimators import random_walk
 from walklearn.estimators.result import trace_of
 
-IRIS = load_iris(return_X_y=True)
-CANCER = load_breast_cancer(return_X_y=True)
-DIABETES = load_diabetes(return_X_y=True)
-PRIVATE: dict[str, Any] = {
-    "epsilon": 3.0,
-    "delta": 0.03,
-    "feature_bound": 8.0,
-    "model": "in the clear",
-}
 MECHANISM = wl.privacy.calibrate("laplace", epsilon=3.0, delta=0.0, bounds=(0.1, 40.0))
 
 
@@ -75,7 +67,11 @@ def test_a_table_goes_through_the_encoding() -> None:
     [
         ({"walk": "weighted"}, "", r"L_i of every node goes to its neighbours in the clear"),
         ({}, "Nodes tell each other their degree", "model is not protected"),
-        (PRIVATE, r"\(ε, δ\) = \(3, 0.03\) of this number alone", "ε = ∞: the model is not"),
+        (
+            CONSTANTS_ALONE,
+            r"\(ε, δ\) = \(3, 0.03\) of this number alone",
+            "ε = ∞: the model is not",
+        ),
         (
             {"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},
             r"released by Laplace.*0\.1 to 40; the ledger tells",
@@ -111,7 +107,7 @@ def test_only_what_is_fitted_becomes_a_model() -> None:
         RandomWalkClassifier().to_model()
 
 
-@pytest.mark.parametrize("settings", [{}, PRIVATE, {"feature_bound": 8.0, "graph": "ring"}])
+@pytest.mark.parametrize("settings", [{}, CONSTANTS_ALONE, {"feature_bound": 8.0, "graph": "ring"}])
 def test_the_problem_that_is_posed_is_the_one_that_is_solved(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,24 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import walklearn as wl
+from tests.estimators.cases import CANCER, CONSTANTS_ALONE, DIABETES, IRIS
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.fitting import training
 from walklearn.fitting.request import seeds_of
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.visit import Setting
 
-CANCER = load_breast_cancer(return_X_y=True)
-IRIS = load_iris(return_X_y=True)
-DIABETES = load_diabetes(return_X_y=True)
-PRIVATE: dict[str, Any] = {
-    "epsilon": 3.0,
-    "delta": 0.03,
-    "feature_bound": 8.0,
-    "model": "in the clear",
-}
 LAPLACE = wl.privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
 
 
@@ -232,7 +223,9 @@ def test_a_release_is_drawn_anew_and_charged_whether_rows_changed_or_not() -> No
     """Telling the same again where the rows are the same would tell that they are."""
     X, y = CANCER
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    model = RandomWalkClassifier(warm_start=True, steps=1000, random_state=0, **PRIVATE).fit(X, y)
+    model = RandomWalkClassifier(
+        warm_start=True, steps=1000, random_state=0, **CONSTANTS_ALONE
+    ).fit(X, y)
 
     def importance() -> Any:
         (entry,) = (
@@ -289,7 +282,7 @@ def test_an_interrupt_between_two_rounds_keeps_the_model_and_is_told_after_going
         os.kill(os.getpid(), signal.SIGINT)
 
     model = RandomWalkClassifier(
-        steps=1000, random_state=0, warm_start=True, callback=interrupt, **PRIVATE
+        steps=1000, random_state=0, warm_start=True, callback=interrupt, **CONSTANTS_ALONE
     )
     with pytest.warns(UserWarning, match=r"interrupted after \d+ updates"):
         model.fit(X, y)
@@ -318,7 +311,7 @@ def test_what_does_not_fit_a_kept_model_is_refused() -> None:
     X, y = IRIS
     model = RandomWalkClassifier(steps=10, random_state=0).fit(X, y).to_model()
     for rows, labels, parameters, why in (
-        (X, y, PRIVATE, "private walk"),
+        (X, y, CONSTANTS_ALONE, "private walk"),
         (X[:, :3], y, {}, "15 numbers, .* 12, softmax and an"),
         (X, y, {"fit_intercept": False}, "15 numbers, .* 12, .*no intercept"),
         (X[:100], y[:100], {}, r"classes \(0, 1, 2\) .*\(0, 1\)"),
@@ -359,7 +352,7 @@ def test_the_mechanism_of_a_walk_stays_as_it_was(first: Any, then: Any) -> None:
     ("terms", "claim", "what"),
     [
         ({}, "not_protected", "neighbours its L_i"),
-        (PRIVATE, "protected", "every node, released"),
+        (CONSTANTS_ALONE, "protected", "every node, released"),
     ],
 )
 def test_what_an_earlier_call_told_of_the_constants_is_not_forgotten(
