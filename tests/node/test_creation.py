@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -24,7 +25,7 @@ from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk import directory as directory_module
 from walklearn.node.disk.creation import Created, create_node, ledger_of
 from walklearn.node.disk.database import StoreError
-from walklearn.node.disk.directory import DirectoryError, NodeDirectory
+from walklearn.node.disk.directory import DirectoryError, NodeDirectory, new_directory
 from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
 from walklearn.node.process.status import stored_status
@@ -160,7 +161,7 @@ def test_another_release_of_the_same_rows_is_charged_beside_the_first(tmp_path: 
     third = made_anew(tmp_path, first)
     assert third.release.importance == first.release.importance
     assert charged(third) == ["importance", "model", "importance", "model", "model"]
-    with pytest.raises(ValueError, match="release"):
+    with pytest.raises(ValueError, match="release costs more"):
         made_anew(tmp_path, first, budget=(6.0, 0.06))
 
 
@@ -176,7 +177,7 @@ def test_another_release_of_the_same_rows_is_charged_beside_the_first(tmp_path: 
 def test_no_change_of_the_plan_hides_what_was_released(tmp_path: Path, old: str, new: str) -> None:
     first = create(tmp_path)
     changed = PRIVATE.replace(old, new)
-    with pytest.raises(ValueError, match="release"):
+    with pytest.raises(ValueError, match="release costs more"):
         made_anew(tmp_path, first, more=changed, budget=(6.0, 0.06))
     again = create(tmp_path, more=changed)
     assert charged(again) == ["importance", "model", "importance", "model"]
@@ -514,3 +515,27 @@ def test_what_is_no_node_is_told(tmp_path: Path) -> None:
     (one.path / "node.json").write_text('{"format": "walklearn node", "version": 99}')
     with pytest.raises(DirectoryError, match="newer walklearn"):
         _ = NodeDirectory(one.path).settings
+
+
+def test_a_node_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """Its key and its release would be gone, and the release is charged."""
+    target = tmp_path / "node"
+    slower = new_directory(target)
+    (slower.__enter__() / "key.pem").write_text("second")
+    with new_directory(target) as faster:
+        (faster / "key.pem").write_text("first")
+    with pytest.raises(DirectoryError, match="made once"):
+        slower.__exit__(None, None, None)
+    assert (target / "key.pem").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("missing", ["name", "plan_digest"])
+def test_a_setting_that_is_missing_is_named(tmp_path: Path, missing: str) -> None:
+    (directory,) = make_nodes(tmp_path, 1, [])
+    path = directory.path / "node.json"
+    content = json.loads(path.read_text())
+    del content[missing]
+    path.write_text(json.dumps(content))
+    with pytest.raises(DirectoryError, match=f"node.json is damaged: '{missing}'"):
+        _ = NodeDirectory(directory.path).plan

@@ -44,8 +44,12 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
 
 
 @contextmanager
-def whole_directory(target: Path, mode: int = 0o777) -> Iterator[Path]:
-    """Give a directory to fill, which replaces the target when all went well."""
+def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -> Iterator[Path]:
+    """Give a directory to fill; it takes the name of the target when all went well.
+
+    replace: True to put it in place of another directory. Otherwise such a directory is an
+    `OSError`, also if it appeared in the meantime.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     stamp = secrets.token_hex(8)
     fresh, former = target.with_name(f".{stamp}.tmp"), target.with_name(f".{stamp}.old")
@@ -56,7 +60,7 @@ def whole_directory(target: Path, mode: int = 0o777) -> Iterator[Path]:
         raise
     try:
         yield fresh
-        if target.exists():
+        if replace and target.exists():
             os.rename(target, former)
         try:
             os.rename(fresh, target)

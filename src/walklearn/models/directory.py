@@ -45,7 +45,7 @@ def save(model: Model, path: Path, overwrite: bool) -> None:
     """Write the model to a directory, whole or not at all."""
     path = path.absolute()
     check_target(path, overwrite)
-    with whole_directory(path) as fresh:
+    with whole_directory(path, replace=True) as fresh:
         for name, content in contents(model).items():
             atomic_write(fresh / name, content)
 

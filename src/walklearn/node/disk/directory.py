@@ -101,9 +101,8 @@ class NodeDirectory:
             content = json.loads((self.path / "node.json").read_text(encoding="utf-8"))
             version = content["version"]
             if content["format"] == FORMAT and version <= VERSION:
-                known = {each.name: content[each.name] for each in fields(Settings)
-                         if each.name in content}  # fmt: skip
-                return Settings(**known)
+                content = {"counts": "", **content}  # nodes without noise have no such file
+                return Settings(**{each.name: content[each.name] for each in fields(Settings)})
         except (ValueError, KeyError, TypeError) as error:
             raise DirectoryError(f"{self.path / 'node.json'} is damaged: {error}.") from None
         raise DirectoryError(
@@ -317,16 +316,19 @@ class NodeDirectory:
 @contextlib.contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
     """Make a private directory to fill, which gets the target's name when all went well."""
+    exists = DirectoryError(
+        f"{target} exists. A node is made once: its release must not be drawn again. Choose "
+        "another place, or remove it if it never ran."
+    )
     if target.exists() or target.is_symlink():
-        raise DirectoryError(
-            f"{target} exists. A node is made once: its release must not be drawn again. Choose "
-            "another place, or remove it if it never ran."
-        )
+        raise exists
     try:
         with whole_directory(target, mode=0o700) as fresh:
             yield fresh
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):  # another process was faster
+            raise exists from None
+        if error.errno != errno.ENOSPC or target.exists():
             raise
         raise DirectoryError(
             f"{target} was not made: the disk is full. Make room and make it again."
