@@ -411,6 +411,27 @@ def test_a_file_that_cannot_be_forced_to_the_disk_is_not_left(
         assert same(store.record, Record())
 
 
+def test_a_file_whose_name_cannot_be_forced_to_the_disk_is_not_left(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(5, "Input/output error")
+        fsync(descriptor)
+
+    with Store.create(path, LARGE) as store:
+        store.commit(record(LARGE))
+        files = list(path.with_suffix(".bodies").iterdir())
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", fail)
+            for _ in range(3):
+                with pytest.raises(StoreError, match="Input/output error"):
+                    store.commit(record(LARGE, 5))
+        assert list(path.with_suffix(".bodies").iterdir()) == files
+
+
 # ── killed, and looked at meanwhile ──────────────────────────────────────────────────────────
 
 WRITER = """

@@ -40,8 +40,8 @@ class Bodies:
             self._folder.mkdir(mode=0o700)
             sync_directory(self._folder.parent)  # or a power cut takes it, with the token in it
         file = self._folder / secrets.token_hex(16)
+        made.append(file)  # first, because a failure may leave the file
         atomic_write(file, content, private=True)
-        made.append(file)
         return None, file.name
 
     def read(self, body: Body) -> Token | None:
