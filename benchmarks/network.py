@@ -52,6 +52,7 @@ CONTESTANTS = ("nodes", "bare", "gRPC", "TLS")
 SIZES = {"1 KB": (2, 64), "100 KB": (20, 640), "8 MB": (500, 2000)}  # classes, features
 LARGEST = 64_000_000
 UPDATES = 10_000_000  # more than anyone waits for
+STATUS_SECONDS = 30.0  # for the status of a node on a busy machine
 
 
 def plan_text(classes: int, features: int, nodes: int = 2) -> str:
@@ -79,7 +80,9 @@ def nodes_turn(folder: Path, classes: int, features: int, seconds: float) -> Tur
     plan, graph = plan_text(classes, features), graphs.complete(2)
     with LocalNetwork.create(folder, plan, graph, rows(features)) as network:
         network.start()
-        while not all(n["usable"] for s in network.statuses() for n in s["neighbours"]):
+        while not all(
+            n["usable"] for s in network.statuses(STATUS_SECONDS) for n in s["neighbours"]
+        ):
             time.sleep(0.1)
         network.start_walk()
         time.sleep(1.0)
@@ -91,7 +94,9 @@ def nodes_turn(folder: Path, classes: int, features: int, seconds: float) -> Tur
 
 
 def _sent(network: LocalNetwork) -> int:
-    return sum(status["counters"].get("handovers_sent", 0) for status in network.statuses())
+    return sum(
+        status["counters"].get("handovers_sent", 0) for status in network.statuses(STATUS_SECONDS)
+    )
 
 
 # ── the nodes' wire and gRPC, bare ───────────────────────────────────────────────────────────
@@ -283,7 +288,9 @@ def idle(folder: Path, count: int, watched: float = 1.0) -> tuple[list[float], f
         begin = time.perf_counter()
         network.start()
         seconds = time.perf_counter() - begin
-        while not all(n["usable"] for s in network.statuses() for n in s["neighbours"]):
+        while not all(
+            n["usable"] for s in network.statuses(STATUS_SECONDS) for n in s["neighbours"]
+        ):
             time.sleep(0.5)
         begin, busy = time.perf_counter(), _busy(network)
         time.sleep(watched)

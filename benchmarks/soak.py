@@ -36,6 +36,7 @@ from walklearn.node.wire.identity import Invite
 
 NODES, UNDIALLABLE = 10, 2
 SIMULATED = 1000
+STATUS_SECONDS = 30.0  # for the status of a node on a busy machine
 TOLERANCE = 2.0
 
 
@@ -85,7 +86,7 @@ def soak(
         network.start_walk()
         kills, holder_kills = _kill_for(network, seconds, every_seconds, generator)
         network.wait_until_up()
-        statuses = network.statuses()
+        statuses = network.statuses(STATUS_SECONDS)
         noticed = any("restored backup" in each["counters"].get("notes", {}) for each in statuses)
         updates_then = max(status["updates"] for status in statuses)
         gone, before = _kill_the_holder(network, graph, patience, updates * 4 // 5)

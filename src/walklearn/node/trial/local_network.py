@@ -116,13 +116,14 @@ class LocalNetwork:
         """Begin the token at a node."""
         control.ask(self.directories[at].path, "StartWalk", resume=False)
 
-    def statuses(self) -> list[dict[str, Any]]:
+    def statuses(self, seconds: float = control.STATUS_SECONDS) -> list[dict[str, Any]]:
         """Return the status of each node, as in `status`."""
         with ThreadPoolExecutor(_LOOKERS) as pool:  # one may be frozen
-            return list(pool.map(self.status, range(len(self.directories))))
+            numbers = range(len(self.directories))
+            return list(pool.map(lambda number: self.status(number, seconds), numbers))
 
-    def status(self, number: int) -> dict[str, Any]:
-        """Return the status of a node, or the phase of one that does not answer.
+    def status(self, number: int, seconds: float = control.STATUS_SECONDS) -> dict[str, Any]:
+        """Return the status of a node, or the phase of one that does not answer in time.
 
         "down" if it was killed from here, "starting", or "frozen"; a process that is gone otherwise
         is an error.
@@ -130,7 +131,7 @@ class LocalNetwork:
         if number in self._killed:
             return {"phase": "down"}
         try:
-            return control.ask(self.directories[number].path, "Status", control.STATUS_SECONDS)
+            return control.ask(self.directories[number].path, "Status", seconds)
         except control.NotAnsweringError:
             return {"phase": "frozen"}
         except control.NotRunningError:
