@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,14 +155,14 @@ def digest(*arrays: Array) -> str:
     return found.hexdigest()
 
 
-def read_npz(content: bytes) -> Arrays:
+def read_npz(content: bytes | BinaryIO) -> Arrays:
     """Return the arrays of an .npz file, none of which holds Python objects; check all sums."""
-    buffer = io.BytesIO(content)
-    with zipfile.ZipFile(buffer) as archive:
+    file = io.BytesIO(content) if isinstance(content, bytes) else content
+    with zipfile.ZipFile(file) as archive:
         if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
             raise ValueError(f"wrong checksum of {member}")
-    buffer.seek(0)
-    with np.load(buffer, allow_pickle=False) as arrays:
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)
 
 

@@ -58,7 +58,8 @@ class NodeRows:
     def load(cls, path: str | os.PathLike[str]) -> NodeRows:
         """Read back what `to_bytes` gave; a `DataError` if the file is damaged."""
         try:
-            arrays = read_npz(Path(path).read_bytes())
+            with open(path, "rb") as file:
+                arrays = read_npz(file)
             if "X" in arrays:
                 return cls(arrays["X"], arrays["y"])
             from scipy.sparse import csr_array
