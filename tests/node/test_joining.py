@@ -159,7 +159,7 @@ async def test_a_stranger_is_asked_for_its_book_and_hears_nothing_else(tmp_path:
 
 
 def claim(node: Node, content: bytes) -> None:
-    """Let a node bring this content as its book, by the number 7."""
+    """Make a node offer this content as book 7."""
     brought: Any = SimpleNamespace(number=7, encode=lambda: content)
     node._runtime.books._book = brought
 

@@ -135,19 +135,19 @@ def test_a_smaller_budget_is_a_smaller_cap() -> None:
 
 
 def test_what_shows_lies_on_the_public_grid() -> None:
-    """But in simulations: there it is the same within the rounding of the rows and of the noise."""
+    """Noise on the grid gives gradients on the grid; other noise agrees within the rounding."""
     noise = ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     plan = Plan.from_text(PLAN.replace("penalty = 0.5", ""))
     steps = noise.draw(2)
     shown = {}
     learner = Learner.of_plan(plan, X, Y, noise=noise)
-    for simulated, drawn in ((False, steps), (True, steps * noise.clip_step)):
+    for on_grid, drawn in ((True, steps), (False, steps * noise.clip_step)):
         token, *_ = learner.visit(first(learner, (0.0, 0.0)), Draws(np.array([0.5]), drawn))
         assert plan.step_size is not None
-        shown[simulated] = token.model / -plan.step_size(1) / noise.clip_step
-    np.testing.assert_allclose(shown[False], np.rint(shown[False]), atol=1e-6)
-    assert np.abs(shown[False] - shown[True]).max() <= 1 + 1e-6
-    assert np.abs(shown[True] - np.rint(shown[True])).max() > 1e-3
+        shown[on_grid] = token.model / -plan.step_size(1) / noise.clip_step
+    np.testing.assert_allclose(shown[True], np.rint(shown[True]), atol=1e-6)
+    assert np.abs(shown[True] - shown[False]).max() <= 1 + 1e-6
+    assert np.abs(shown[False] - np.rint(shown[False])).max() > 1e-3
 
 
 def test_noise_has_to_be_given() -> None:

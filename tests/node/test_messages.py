@@ -425,3 +425,7 @@ def change_field(data: st.DataObject, message: Any) -> None:
         change_field(data, getattr(message, field.name))
     else:
         setattr(message, field.name, data.draw(kinds[field.type]))
+
+
+def test_the_text_of_a_line_stays_because_signatures_and_stored_marks_depend_on_it() -> None:
+    assert LINE.text == f"2 3 {'ab' * 32} {'cd' * 16}"

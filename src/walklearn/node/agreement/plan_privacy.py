@@ -48,7 +48,10 @@ def read(table: CheckedTable) -> PrivacySettings | None:
     if epsilon is not None and delta is None:
         raise inner.error("delta", "is missing: epsilon and delta are a claim together.")
     if epsilon is None and delta is not None:
-        raise inner.error("epsilon", "is missing: epsilon and delta are a claim together.")
+        raise inner.error(
+            "delta", "needs an epsilon: without one nothing is protected. Give epsilon, or leave "
+            "delta out.",
+        )  # fmt: skip
     return PrivacySettings(
         epsilon,
         delta,
@@ -67,7 +70,7 @@ def read(table: CheckedTable) -> PrivacySettings | None:
 
 
 def written(privacy: PrivacySettings) -> dict[str, Any]:
-    """The keys of the table `privacy` with their values; None where one is not given."""
+    """Return the keys of the table `privacy` with their values; None for absent ones."""
     return {name: getattr(privacy, name) for name in _KEYS}
 
 
@@ -108,7 +111,7 @@ def _check_open(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> No
 
 
 def _refuse(inner: CheckedTable, names: Iterable[str], problem: str) -> None:
-    """Refuse the first of these keys that is there."""
+    """Raise an error for the first of these keys that is present."""
     for name in names:
         if name in inner:
             raise inner.error(name, problem)

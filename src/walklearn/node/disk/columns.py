@@ -62,7 +62,7 @@ def memory_in(content: bytes) -> Reminders:
 
 def mark_out(mark: Mark | None) -> str | None:
     """A mark as a line of text."""
-    return None if mark is None else f"{mark.line} {mark.hop}"
+    return None if mark is None else f"{mark.line.text} {mark.hop}"
 
 
 def mark_in(text: str | None) -> Mark | None:

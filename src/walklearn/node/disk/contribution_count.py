@@ -137,7 +137,7 @@ def _start(counts: list[int]) -> int:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Raise what the disk complains of as a `StoreError`."""
+    """Turn an `OSError` into a `StoreError` that names the file and the remedy."""
     try:
         yield
     except BlockingIOError:

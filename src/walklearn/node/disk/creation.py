@@ -132,7 +132,7 @@ def create_node(
             table = read_plan_table(data, agreed)
             rows, blocks = node_rows_of(table, agreed), table_blocks(table)
         mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
-        # The claim for rows rests on an exact L_i, and that of sparse rows is iterated.
+        # A claim about rows needs an exact L_i, and for sparse rows L_i is iterated.
         if getattr(mechanism, "protect", "node") == "rows" and is_sparse(rows.X):
             check_exact(*rows.X.shape)
         learner = Learner.of_plan(agreed, rows.X, rows.y)

@@ -39,7 +39,7 @@ GAUGES = {
     "contributions": "How often this node's rows have shown in a model that has noise on it.",
     "last_holder": "1 for who had the token last, as far as is known here.",
 }
-# The label of those that have one.
+# Label names of the metrics that have one.
 _LABELS = {"refusals": "reason", "notes": "kind", "last_holder": "holder"}
 Gauges = Callable[[], Mapping[str, Any]]
 _MOST_LABELS = 100  # reasons may come from outside

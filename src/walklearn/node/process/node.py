@@ -285,6 +285,6 @@ class Node:
 
 
 def _check_accepted(receipt: Receipt | None) -> None:
-    """Raise a `CommandError` if nothing came of what the owner asked for."""
+    """Raise a `CommandError` unless the node accepted the command."""
     if receipt is None or receipt.outcome is not Outcome.ACCEPTED:
         raise CommandError("nothing came of it" if receipt is None else receipt.reason)

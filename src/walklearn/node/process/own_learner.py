@@ -22,7 +22,7 @@ from walklearn.privacy.model_noise import ModelNoise
 def own_learner(directory: NodeDirectory, release: Release) -> Learner:
     """The node's part of the learning, with what was settled when it was made."""
     rows = directory.rows
-    # To calibrate the mechanism anew would keep the first greeting waiting for seconds.
+    # Calibrating the mechanism again would delay the first greeting by seconds.
     mechanism, noise = (
         None if described is None else from_description(described)
         for described in (release.mechanism, release.noise)

@@ -220,7 +220,7 @@ class Seals:
         return f"line {self._plan} {line.counter} {line.reclaimer} {line.walk}".encode()
 
     def _about_line(self, line: Line) -> bytes:
-        return f"renewed {self._plan} {line}".encode()
+        return f"renewed {self._plan} {line.text}".encode()
 
     def _about_end(self, token: Token) -> bytes:
         return f"end {self._plan} {token.ended_by} {token.digest}".encode()

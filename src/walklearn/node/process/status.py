@@ -182,7 +182,7 @@ def gauges(status: Mapping[str, Any]) -> dict[str, float | dict[str, float]]:
     """The numbers that Prometheus follows: of holders one for each that there may be."""
     neighbours, last = status["neighbours"], status["last_holder"]
     links = [each["link"] for each in neighbours]
-    # The last holder may be no neighbour any more.
+    # The last holder may no longer be a neighbour.
     holders = {"this node", last, *(each["name"] for each in neighbours)} - {None}
     return {
         "holds_token": status["holds_token"],

@@ -60,7 +60,7 @@ class Bound(NamedTuple):
     asked: float = 0.0
 
     def known_since(self, seconds: float) -> Bound:
-        """The bound if what was reached has been known for so long, and nothing of it is spent."""
+        """Return this bound with its full allowance, `seconds` after its value was reached."""
         return self._replace(spare=self.most_at_once + self.rate * seconds)
 
     @property

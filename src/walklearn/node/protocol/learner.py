@@ -251,7 +251,7 @@ class Learner:
     def _visit(
         self, token: Token, draws: Draws, contributions: int, kept: Kept | None, view: View
     ) -> Visited:
-        """Make a visit in the token's epoch or a new one; a `MessageError` says what is wrong."""
+        """Make a visit in the token's epoch, or in a new one."""
         setting, payload, before = self.setting, token.payload, self.setting.init_node(0)
         remembers, epoch, belongs = self.plan.memory is not None, "", False
         if remembers:

@@ -123,7 +123,7 @@ def handle(state: State, event: Event) -> Result:
 
 
 def _is_outdated(state: State, event: Event) -> bool:
-    """True if the event is about a former neighbour, or another offer than the one under way."""
+    """True if the event concerns a former neighbour, or an offer that is no longer under way."""
     if isinstance(event, _OF_NEIGHBOURS):
         return event.neighbour not in state.neighbours
     offered = state.record.token

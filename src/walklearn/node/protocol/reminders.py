@@ -42,7 +42,7 @@ from walklearn.node.protocol.values import replace
 
 def proof_of(secret: bytes, receiver: str, mark: Mark) -> bytes:
     """What goes with a token to this receiver, so that its sender knows it again."""
-    handover = f"{receiver} {mark.line} {mark.hop}"
+    handover = f"{receiver} {mark.line.text} {mark.hop}"
     return hmac.digest(secret, handover.encode(), "sha256")[:PROOF_BYTES]
 
 

@@ -81,7 +81,9 @@ class Line(NamedTuple):
         """How many updates its walk has made when it goes on in a new line."""
         return self.updates + max(RENEWED_AFTER, int(self.updates * RENEWED_SHARE))
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The text that is signed, proved and stored: a change of it would invalidate these."""
         return " ".join(map(str, self))
 
     @property

@@ -254,8 +254,8 @@ def from_text(text: str) -> bytes:
 def no_address(one: str, other: str) -> str:
     """Return the message that neither of two neighbours has an address."""
     return (
-        f"neither {one} nor {other} has an address: such two are no neighbours, since none of them "
-        "can dial the other. Choose neighbours that can be dialled."
+        f"neither {one} nor {other} has an address, so they cannot be neighbours: neither can dial "
+        "the other. Choose neighbours that can be dialled."
     )
 
 

@@ -26,8 +26,9 @@ _LASTING_SECONDS = 2.0  # a session that ended sooner is not replaced at once
 class Link:
     """Sessions with one neighbour.
 
-    tell: called for every new session. lost: called some time after the last one broke, so that a
-    neighbour that closes connections at once is not called in a tight loop.
+    tell: called for every new session. lost: called as soon as the last session breaks, unless it
+    lasted less than `_LASTING_SECONDS`: a neighbour that closes connections at once is not dialled
+    in a tight loop.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Link:
         self.neighbour = neighbour
         self._identity, self._answer, self._tell = identity, answer, tell
         self._lost, self._largest = lost, largest_message
-        self.sessions: list[Session] = []  # also those that only wait for their last answers
+        self.sessions: list[Session] = []  # includes retired sessions that still wait for answers
         self._dialling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._dials_first = identity.fingerprint > neighbour.fingerprint
