@@ -33,6 +33,10 @@ from click.testing import CliRunner
 import walklearn as wl
 from tests.running import PROJECT, run
 from walklearn.cli import main
+from walklearn.objectives.linear.losses import LOSSES
+from walklearn.privacy import MECHANISMS
+from walklearn.updates import UPDATES
+from walklearn.walks import WALKS
 
 DOCS = PROJECT / "docs"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.glob("*.md"))]
@@ -55,6 +59,9 @@ def blocks_of(page: Path) -> list[tuple[str, str]]:
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
+    for registry in (WALKS, UPDATES, LOSSES, MECHANISMS):  # other tests may use the pages' names
+        for content in ("_things", "_homes"):
+            monkeypatch.setattr(registry, content, dict(getattr(registry, content)))
     names: dict[str, object] = {}
     blocks = blocks_of(page)
     for (kind, content), (following, expected) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
