@@ -125,6 +125,7 @@ def test_train_logs_the_scores_of_public_rows_and_none_of_private_ones(client, t
                        "--task", "classification", *scales)  # fmt: skip
     assert protected.exit_code == 0, protected.output
     assert set(last_run(client).data.metrics) == {"messages", "bytes"}
+    assert last_run(client).data.params["graph"] == "Network(Graph(569 nodes, 3,666 edges))"
 
 
 def test_track_owners_alone_is_told(tmp_path):

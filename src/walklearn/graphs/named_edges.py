@@ -62,6 +62,10 @@ class Network(NamedTuple):
     owners: Owners
     family: str | None = None
 
+    def __repr__(self) -> str:
+        """Show the graph alone: logs of an estimator must not contain the owners of its rows."""
+        return f"Network({self.graph!r})"
+
 
 def read_network(
     path: str | os.PathLike[str], owners: ArrayLike, place: Place = "row {}".format
