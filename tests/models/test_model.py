@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import tempfile
 import warnings
+from copy import copy
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +91,19 @@ def test_probabilities_of_large_scores_do_not_overflow() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.predict_proba([[1e4], [-1e4]]).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+def test_a_model_cannot_be_changed() -> None:
+    model = Model([2.0, -1.0], [2.0, -1.0], kind="regressor", loss="squared")
+    for name in ("weights", "weigths"):
+        with pytest.raises(FrozenInstanceError, match=name):
+            setattr(model, name, 3)
+    with pytest.raises(FrozenInstanceError, match="weights"):
+        del model.weights
+    for copied in (copy(model), pickle.loads(pickle.dumps(model))):
+        assert (copied.weights == model.weights).all()
+        with pytest.raises(FrozenInstanceError):
+            copied.weights = 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -262,7 +278,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"model.json is damaged"):
         Model.load(path)
     (path / "model.json").write_bytes(b"[]")
-    with pytest.raises(ModelFileError, match=r"model.json"):
+    with pytest.raises(ModelFileError, match="not that of"):
         Model.load(path)
 
 

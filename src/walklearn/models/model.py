@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -110,6 +111,7 @@ class Model:
         self.ledger = dict(ledger or {})
         self.details = dict(details or {})
         _check(self)
+        self._is_made = True
 
     @property
     def claim(self) -> Claim:
@@ -199,7 +201,7 @@ class Model:
         """
         if self.classes is None:
             return scores[:, 0]
-        alone = scores.shape[1] == 1  # then it is that of the second class
+        alone = scores.shape[1] == 1  # a single score is that of the second class
         best = (scores[:, 0] > 0).astype(np.intp) if alone else scores.argmax(axis=1)
         return np.asarray(np.array(self.classes)[best])
 
@@ -231,10 +233,13 @@ class Model:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse to change a model: its claim is about these weights."""
-        if name in self.__dict__:
-            raise AttributeError(f"{name} of a model cannot be changed: make a new Model.")
+        """Refuse to change a model: its privacy claim holds for these weights only."""
+        if hasattr(self, "_is_made"):
+            raise FrozenInstanceError(f"{name} of a model cannot be changed: make a new Model.")
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
 
     def with_details(self, more: Mapping[str, Any]) -> Model:
         """The same model with more details of its training."""
