@@ -70,7 +70,7 @@ def test_a_real_interrupt_keeps_the_model_and_resume_ends_where_it_would_have(
 def test_what_cannot_be_resumed_is_refused(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     for options, why in (
-        ((*ASKED, *PRIVATE), "private"),
+        ((*ASKED, *PRIVATE), "a private training"),
         (ASKED, "there is no"),
         (ASKED[:4], "there is no"),
     ):
@@ -154,7 +154,7 @@ def test_a_private_training_is_not_resumed_by_leaving_epsilon_out(
     interrupted(out)
     result = invoke("train", rows, *ASKED, "--update", "sgd", "--out", out, "--resume")
     assert result.exit_code == 2
-    assert "private" in " ".join(result.stderr.split())
+    assert "a private training" in " ".join(result.stderr.split())
 
 
 def test_a_mechanism_without_epsilon_is_refused(rows: Path, tmp_path: Path) -> None:

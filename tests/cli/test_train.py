@@ -456,6 +456,36 @@ def test_advice_under_privacy_asks_how_many_rows_there_are(place: Path) -> None:
         assert "--rows 5000" in " ".join(result.stderr.split())
 
 
+def test_advice_counts_classes_and_refuses_what_training_refuses() -> None:
+    said = ("advise", "--graph", "ring", "--nodes", "20", "--rows", "5000", "--features", "10")
+    content = json.loads(invoke(*said, "--classes", "5", "--json").stdout)
+    assert content["loss"] == "Softmax(classes=5)"
+    for more, named in (
+        (("--classes", "5", "--task", "regression"), "--classes"),
+        ((*PRIVATE, "--row-length", "2", "--max-rows", "30"), "max_rows"),
+    ):
+        result = invoke(*said, *more)
+        assert result.exit_code == 2
+        assert named in result.stderr
+    capped = invoke(
+        *said, *PRIVATE, "--row-length", "2", "--max-rows", "30", "--total-rows", "5000"
+    )
+    assert capped.exit_code == 0, capped.output
+
+
+@pytest.mark.parametrize("walk", ["weighted", "uniform"])
+def test_a_graph_with_two_sides_is_noted_whatever_the_walk(
+    place: Path, tmp_path: Path, walk: str
+) -> None:
+    (tmp_path / "ring.txt").write_text("".join(f"{k} {(k + 1) % 20}\n" for k in range(20)))
+    trained = train(
+        place / "data.csv", "--target", "label", *NETWORK, tmp_path / "ring.txt", *REST["label"],
+        "--drop", "city", "--walk", walk, "--step-constant", "0.1", "--steps", "100",
+        "--out", tmp_path / "m",
+    )  # fmt: skip
+    assert any("--laziness" in note for note in trained["notes"]) == (walk == "uniform")
+
+
 def test_the_task_is_guessed_and_can_be_said() -> None:
     numbers = np.arange(60)
     assert task_of(np.array([0, 1, 1]), "y", "auto") == "classification"

@@ -59,9 +59,9 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
     """Recommend a walk, what protects it, a laziness and a step, with the numbers behind it.
 
     ε and δ are the total for everything that leaves a node because of its rows, the model included.
-    Only public facts are used. With the file DATA this is the plan that `walklearn train` runs with
-    the options that are printed, up to the graph if one is drawn: nodes, rows (also of each node),
-    features and classes are counted, and nothing else in it affects a private plan.
+    Only public facts are used. With the file DATA the plan equals that of `walklearn train` with
+    the printed options, except for a graph that is drawn at random. A private plan depends only on
+    the numbers of nodes, rows (also of each node), features and classes in the file.
 
     \b
     Examples:
@@ -88,7 +88,7 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
 
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPlan:
-    from walklearn.fitting.request import loss_of
+    from walklearn.fitting.request import check_cap, loss_of
     from walklearn.fitting.resolve import advise as wl_advise
     from walklearn.privacy import PrivacySettings, PublicFacts
 
@@ -101,12 +101,15 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPl
         )
     if options["task"] == "auto":
         options["task"] = "classification"
+    if options["task"] == "regression" and options["classes"] is not None:
+        raise ValueError("--classes is for classification: leave it out, or use another --task.")
     target_scale_of(options["task"], described.target, described.schema, options)
     declared = _declared(described.schema.without(described.target or ""), options)
     privacy = PrivacySettings(
         options["epsilon"], options["delta"], options["protect"], model=options["model"],
         feature_bound=declared["feature_bound"], max_rows=options["max_rows"],
     )  # fmt: skip
+    check_cap(privacy, options["total_rows"])
     facts = PublicFacts(
         graph.node_count, rows or graph.node_count, declared["features"], declared["row_length"]
     )
@@ -195,7 +198,7 @@ def _options_of(plan: FitPlan, asked: dict[str, list[str]]) -> str:
     facts = plan.to_dict()
     advised = {"--walk": facts["walk"], "--laziness": facts["laziness"] or None}
     advised["--update"] = None if facts["update"] == "sgd" else facts["update"]
-    if plan.allotment is None:  # else training allots the same from the same public facts
+    if plan.allotment is None:  # otherwise `train` computes the same budget
         step = facts["step_constant"]
         advised |= {
             "--mechanism": facts["mechanism"],

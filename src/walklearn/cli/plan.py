@@ -81,11 +81,11 @@ def plan() -> None:
 @with_options(_NEW_OPTIONS)
 @talking
 def new(out: Path, talk: Talk, **options: Any) -> None:
-    """Make a plan from a schema and what is public, as `walklearn advise` advises, and explain it.
+    """Make a plan from a schema and public facts, as `walklearn advise` does, and explain it.
 
-    Under ε the walk is uniform, since that tells nothing of the rows, and clip, noise, step and
-    number of updates follow from public facts. Without ε a visit remembers (update "saga"), so that
-    the walk goes to the minimiser itself. No rows are looked at.
+    With ε the walk is uniform, which discloses nothing about the rows, and clip, noise, step and
+    number of updates follow from public facts. Without ε the update is "saga", which converges to
+    the minimiser. No rows are read.
     """
     from walklearn.node.agreement.plan import Plan
 
@@ -131,6 +131,7 @@ def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
 def plan_from(**given: Any) -> str:
     """The text of a plan, from the options of `walklearn plan new`; None where one is not given."""
     from walklearn.cli.plan_text import text_of
+    from walklearn.fitting.request import loss_of
     from walklearn.tables.schema import Schema
 
     options: dict[str, Any] = {str(option.name): None for option in new.params} | given
@@ -141,7 +142,8 @@ def plan_from(**given: Any) -> str:
     features = schema.without(target) if task == "regression" else schema
     encoding = _encoding(features, options["schema"], options["features"])
     graph = described_graph(options["graph"], options["nodes"], seed=1)
-    fit = _resolved(graph, encoding, _loss(classes), options)
+    loss = loss_of(None, None if classes is None else max(2, len(classes)))
+    fit = _resolved(graph, encoding, loss, options)
     return text_of(fit, encoding, options, classes, scale)
 
 
@@ -180,14 +182,6 @@ def _encoding(schema: Schema, path: Path, others: str | None) -> Encoding:
             raise ValueError(f"--features {name}: {path} declares neither it nor '{OTHERS}'.")
         named += [name] * (name not in named)
     return Encoding(tuple(column for name in named if (column := schema.of_column(name))))
-
-
-def _loss(classes: tuple[str, ...] | None) -> Loss:
-    from walklearn.objectives.linear.losses import Logistic, Softmax, Squared
-
-    if classes is None:
-        return Squared()
-    return Logistic() if len(classes) <= 2 else Softmax(len(classes))
 
 
 def _resolved(graph: Graph, encoding: Encoding, loss: Loss, options: dict[str, Any]) -> FitPlan:

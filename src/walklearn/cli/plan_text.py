@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from walklearn.objectives.linear.domains import Everywhere
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
 from walklearn.tables.schema import toml_key, written_column
-from walklearn.wording import often, plural
+from walklearn.walks import WALKS
+from walklearn.wording import either, often, plural
 
 if TYPE_CHECKING:
     from walklearn.fitting.plan import FitPlan
@@ -81,7 +82,7 @@ def _target_scale(scale: TargetScale | None) -> list[str]:
 def _walk(fit: FitPlan, updates: int | None) -> list[str]:
     """How the token walks, and what a visit does."""
     nodes, step = fit.graph.node_count, fit.step_size
-    lines = ['walk = "uniform"', f"laziness = {getattr(fit.walk, 'laziness', 0.0)!r}"]
+    lines = [f"walk = {_toml(WALKS.name_of(fit.walk))}", f"laziness = {fit.laziness!r}"]
     if step is None:
         updates = updates or default_updates(nodes)
         return [
@@ -91,9 +92,9 @@ def _walk(fit: FitPlan, updates: int | None) -> list[str]:
         ]
     return [
         'update = "sgd"',
-        f"updates = {fit.stop.steps}  # of the token: what the noise allows",
-        f"step_size = {{ constant = {step.constant:.6g}, exponent = 0 }}",
-        "average = false  # under noise the last model is the best",
+        f"updates = {fit.stop.steps}  # of the token, limited by the noise",
+        f"step_size = {{ constant = {step.constant:.6g}, exponent = {step.exponent:g} }}",
+        f"average = {_toml(fit.stop.average != 'none')}  # under noise the last model is the best",
         *lines,
     ]
 
@@ -103,9 +104,9 @@ def _privacy(fit: FitPlan) -> list[str]:
         return ["", "[privacy]", f"model = {_toml(IN_THE_CLEAR)}  # unprotected: ε = ∞"]
     return [
         "",
-        "[privacy]  # clip, noise and cap follow from public facts",
+        "[privacy]  # clip and noise follow from public facts",
         f"protect = {_toml(fit.budget.unit)}",
-        f"epsilon = {fit.budget.epsilon!r}  # the total for all that leaves a node",
+        f"epsilon = {fit.budget.epsilon!r}  # the total for everything that leaves a node",
         f"delta = {fit.budget.delta!r}",
         f"max_contributions = {fit.noise.max_contributions}  # of each node to the model",
     ]
@@ -143,7 +144,7 @@ def _in_lines(names: Sequence[str]) -> str:
 
 def explained(plan: Plan) -> list[tuple[str, str]]:
     """What the plan comes to, topic by topic."""
-    what = "a number" if plan.classes is None else " or ".join(plan.classes)
+    what = "a number" if plan.classes is None else either(plan.classes)
     features = plan.encoding.feature_count
     visits = plan.updates / plan.nodes
     rows = "" if plan.rows is None else f" with {plural(plan.rows, 'row')}"

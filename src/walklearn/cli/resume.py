@@ -1,11 +1,10 @@
-"""`walklearn train --resume`: going on from the model of a training that was interrupted.
+"""`walklearn train --resume`: continue an interrupted training from its stored model.
 
-The token begins with the model that was kept and the count of its updates, on the same graph, and
-whatever else was asked for is asked for again, or refused. With memory it first
-collects the gradients of all nodes and then ends at the minimiser, as it would have without the
-interruption; the paper's update goes on with the steps that come next. A private walk is not gone
-on with: what ε claims rests on how often the rows of each node have shown in the model, and that
-is not kept with it.
+The token begins with the stored model and the number of its updates, on the same graph; all other
+options must equal those of the first command. With memory the token first collects the gradients of
+all nodes and then converges to the minimiser, as without the interruption. The paper's update
+continues with its next steps. A private training cannot be resumed: its claim depends on how often
+each node contributed to the model, and the model does not store that.
 """
 
 from __future__ import annotations
@@ -22,19 +21,14 @@ if TYPE_CHECKING:
     from walklearn.tables import Rows
 
 PRIVATE = (
-    "a private training is not resumed: how often the rows of each node have shown in the model is "
-    "not kept with it, so that what is claimed of them could not hold. Train anew with --force: "
-    "that pays a second time for the same rows."
+    "a private training cannot be resumed: the model does not store how often each node "
+    "contributed to it, so no claim could hold. Start a new training with --force, which spends ε "
+    "a second time on the same rows."
 )
 
 
-def is_private(estimator: RandomWalk) -> bool:
-    """Whether anything was asked to be protected."""
-    return estimator.epsilon is not None or estimator.model_privacy is not None
-
-
 def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
-    """The seed of a graph that is drawn: --seed, that of the training in OUT, or a new one."""
+    """Return the seed of a random graph: --seed, that of the training in OUT, or a new one."""
     import secrets
 
     from walklearn.models import Model
@@ -45,15 +39,16 @@ def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
 
 
 def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]) -> Model:
-    """Let the estimator begin with the model in OUT, and return it; refuse what does not fit it."""
+    """Load the model in OUT into the estimator, and return it; refuse a different command."""
     from walklearn.models import Model
 
-    if is_private(estimator):
+    if estimator.epsilon is not None or estimator.model_privacy is not None:
         raise ValueError(PRIVATE)
     if settings["test_fraction"] is not None and settings["seed"] is None:
         raise ValueError(
             "--resume with --test-fraction needs the --seed of the first run: without one, other "
-            "rows would be kept back, and the model has seen those. Use --test, or train anew."
+            "rows would be kept back, and the model was trained on those. Use --test, or start a "
+            "new training."
         )
     model = Model.load(out)
     if any(each["mechanism"] != IN_THE_CLEAR for each in model.ledger.get("releases", ())):
@@ -84,18 +79,18 @@ def check_plan(out: Path, model: Model, plan: FitPlan) -> None:
 def _other_settings(out: Path) -> ValueError:
     return ValueError(
         f"the model in {out} was trained with other settings, on another graph, or in Python. "
-        "Repeat the interrupted command with --resume, or train anew with --force."
+        "Repeat the interrupted command with --resume, or start a new training with --force."
     )
 
 
 def _check_same_rows(out: Path, model: Model, rows: Rows) -> None:
-    """Refuse rows that the model cannot have been trained with."""
+    """Raise an error if the rows cannot be those of the model."""
     names = None if model.classes is None else [str(each) for each in model.classes]
     found = [str(each) for each in rows.classes] if names is not None else None
     same = (model.target, names, model.encoding) == (rows.target, found, rows.encoding)
     if not same or model.details.get("rows") != len(rows.y):
         raise ValueError(
             f"the model in {out} was trained on another target, other classes, other columns or "
-            "scales, or another number of rows: give the same command as before, or train anew "
+            "scales, or another number of rows: repeat the same command, or start a new training "
             "with --force."
         )

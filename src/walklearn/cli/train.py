@@ -23,7 +23,7 @@ from walklearn.cli.data_options import (
     with_options,
 )
 from walklearn.cli.data_warnings import about_columns, about_owners, unknown_labels
-from walklearn.cli.resume import begin_with, check_plan, graph_seed, is_private
+from walklearn.cli.resume import begin_with, check_plan, graph_seed
 from walklearn.cli.run_record import RunRecord
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
 from walklearn.cli.train_output import Trained, facts_of, notes_on, tell
@@ -134,7 +134,7 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
         prepared = _prepared(data, asked_of_data, options, out if resume else None)
     trained = _train(prepared, talk)
     details, remedy = dict[str, Any](), "The full budget is spent, so it cannot be resumed."
-    if not is_private(prepared.estimator):
+    if not prepared.fit.request.is_private:
         details = {"plan": prepared.estimator.fit_plan_.digest}
         details["graph_seed"] = options["graph_seed"]
         remedy = "The same command with --resume continues from there."
@@ -181,7 +181,7 @@ class _Prepared(NamedTuple):
 
 @contextmanager
 def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
-    """Tell what is in the way of OUT before anything is computed, with all else that is wrong."""
+    """Report an OUT that cannot be written together with any other error, before the training."""
     from walklearn.models.directory import check_target
 
     try:
@@ -202,7 +202,10 @@ def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
 def _prepared(
     data: Path, options: DataOptions, settings: dict[str, Any], begun: Path | None
 ) -> _Prepared:
-    """Read, check and place the rows, and resolve the plan; begun: the model to continue from."""
+    """Read, check and place the rows, and resolve the plan.
+
+    begun: the directory of the model to continue from, or None.
+    """
     from sklearn import config_context
 
     from walklearn.graphs.names import is_name
@@ -249,7 +252,7 @@ def _prepared(
 
 
 def _train(prepared: _Prepared, talk: Talk) -> Trained:
-    """Let the token walk, and test the model."""
+    """Train the model and evaluate it."""
     from sklearn import config_context
 
     from walklearn.estimators.result import for_the_owner
@@ -257,7 +260,7 @@ def _train(prepared: _Prepared, talk: Talk) -> Trained:
     from walklearn.models.score import score_of
 
     estimator, rows, network, tested, tracker, notes, record, fit, caught, done = prepared
-    # An owner must know this before the run is charged.
+    # Warnings and costs come before the run is charged.
     for each in caught:
         talk.note(str(each.message))
     for line in fit.summary:
@@ -273,7 +276,7 @@ def _train(prepared: _Prepared, talk: Talk) -> Trained:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
     shown = (each for each in caught if not issubclass(each.category, InterruptedWarning))
     notes = [str(each.message) for each in shown] + notes
-    notes += notes_on(estimator, rows, network, scores["training"])
+    notes += notes_on(estimator, rows, network, fit.posed.problem, scores["training"])
     where, wrong = logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):
@@ -340,7 +343,7 @@ def _fit(estimator: RandomWalk, rows: Rows, fit: Prepared, done: int) -> Any:
     with progress_bar(None, steps, "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
-            if not fit.request.is_private:  # no eye on the rows decides when it is interrupted
+            if not fit.request.is_private:  # else the rows could decide when a user interrupts
                 bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
             bar.update(updates - bar.n)
 

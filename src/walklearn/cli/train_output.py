@@ -15,9 +15,10 @@ from walklearn.walks.walk import table_of
 if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import Logged
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.graphs import Network
+    from walklearn.graphs import Graph, Network
     from walklearn.models import Model
     from walklearn.models.score import Score
+    from walklearn.objectives import Problem
     from walklearn.privacy import RecordTotal
     from walklearn.tables import Rows
     from walklearn.walks import Walk
@@ -49,8 +50,10 @@ class Trained(NamedTuple):
         return self.model.details.keys().isdisjoint(self.owners)
 
 
-def notes_on(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
-    """What a user should know and may not expect."""
+def notes_on(
+    estimator: RandomWalk, rows: Rows, network: Network, problem: Problem, score: Score
+) -> list[str]:
+    """Return notes on results that may surprise a user."""
     from walklearn.wording import listed
 
     notes = _about_privacy(estimator, network, score)
@@ -58,7 +61,7 @@ def notes_on(estimator: RandomWalk, rows: Rows, network: Network, score: Score) 
     if idle:
         notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
     remembers = estimator.update_.converges
-    if not remembers and _alternates(estimator.walk_, network):
+    if not remembers and _alternates(estimator.walk_, network.graph, problem):
         notes.append(
             "this graph has two sides and the token changes sides at every step, so it never "
             "mixes. Pass --laziness 0.1."
@@ -111,12 +114,12 @@ def _about_privacy(estimator: RandomWalk, network: Network, score: Score) -> lis
     return notes
 
 
-def _alternates(walk: Walk, network: Network) -> bool:
-    """Whether the token never stays, on a graph with all edges between two sides."""
-    graph, laziness = network.graph, getattr(walk.innermost, "laziness", 0.0)
+def _alternates(walk: Walk, graph: Graph, problem: Problem) -> bool:
+    """True if the token never stays, on a graph with all edges between two sides."""
+    laziness = getattr(walk.innermost, "laziness", 0.0)
     if graph.node_count == 1 or laziness > 0.0 or not graph.is_bipartite:
         return False
-    scores = table_of(walk, graph, None)[:, 0]  # equal ones reject nothing
+    scores = table_of(walk, graph, problem)[:, 0]  # equal ones reject nothing
     return bool(scores.min() == scores.max())
 
 

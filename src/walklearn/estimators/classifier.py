@@ -96,8 +96,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         begun = None if go_on or self._resumed is None else self._resumed.classes
         if begun is not None and begun != tuple(known.tolist()):
             raise ValueError(
-                f"the model to go on from tells the classes {begun} apart, and y has "
-                f"{tuple(known.tolist())}: give rows of all its classes and of no other."
+                f"the model to continue has the classes {begun}, and y has "
+                f"{tuple(known.tolist())}. Pass rows of all its classes and of no other."
             )
         if len(known) < 2:
             raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {known}.")

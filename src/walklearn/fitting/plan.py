@@ -176,6 +176,11 @@ class FitPlan:
         return mechanism_of(self.walk)
 
     @property
+    def laziness(self) -> float:
+        """The probability of staying put before anything is proposed."""
+        return float(getattr(self.walk.innermost, "laziness", 0.0))
+
+    @property
     def step_size(self) -> StepSize | None:
         """The step of the paper's update; None if the update finds it, or `bind` does."""
         return getattr(self.update, "step_size", None)
@@ -314,7 +319,7 @@ class FitPlan:
         )  # fmt: skip
 
     def changes(self) -> list[Change]:
-        """Return what would lower the noise most, the best first; empty if no noise is planned.
+        """Return changes that lower the noise, the best first; empty if no noise is planned.
 
         Each changes one thing that was asked for and keeps the others.
         """
@@ -331,7 +336,7 @@ class FitPlan:
         if facts.rows is not None:
             rows = facts.rows
             if budget.unit == "node":
-                trials['protect="rows" instead of "node", a weaker claim'] = (
+                trials["rows as the unit instead of nodes, a weaker claim"] = (
                     replace(budget, protect="rows"), facts)  # fmt: skip
             else:
                 more = replace(facts, rows=2 * rows)
@@ -345,7 +350,8 @@ class FitPlan:
                     aggregate=self.aggregate, tells=self.allotment.constants is not None,
                     updates=self.steps_asked,
                 )  # fmt: skip
-            found.append(Change(change, allotment.relative_noise))
+            if allotment.relative_noise < self.allotment.relative_noise:
+                found.append(Change(change, allotment.relative_noise))
         return sorted(found, key=lambda each: each.relative_noise)
 
     def to_dict(self) -> dict[str, Any]:
@@ -377,7 +383,7 @@ class FitPlan:
             "intercept": self.intercept,
             "batch": self.batch,
             "walk": getattr(self.walk, "name", None) or repr(self.walk),
-            "laziness": float(getattr(self.walk.innermost, "laziness", 0.0)),
+            "laziness": self.laziness,
             "mechanism": None if mechanism is None else mechanism.name,
             "update": getattr(self.update or Sgd, "name", None) or repr(self.update),
             "step_constant": None if step is None else step.constant,
@@ -409,7 +415,10 @@ class FitPlan:
         for name in ("updates", "max_updates"):
             del content[name]
         content |= {"walk": self.walk, "update": self.update}
-        content["budget"] = replace(self.budget, mechanism=None)  # the walk has the chosen one
+        if self.budget.asks:
+            content["budget"] = replace(self.budget, mechanism=None)  # the walk has the chosen one
+        else:
+            del content["row_length"]  # it matters for noise only
         content = {name: _rounded(value) for name, value in content.items()}
         found = sha256(json.dumps(content, sort_keys=True).encode())
         found.update(self.graph.indptr.tobytes() + self.graph.indices.tobytes())

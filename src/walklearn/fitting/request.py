@@ -413,15 +413,21 @@ def _check_privacy(given: Mapping[str, Any]) -> None:
         raise ValueError("model goes with epsilon: pass epsilon, too.")
 
 
+def check_cap(privacy: PrivacySettings, total_rows: float | None) -> None:
+    """Refuse a cap on the rows of a node that looks as if it hid their number."""
+    if privacy.max_rows is None or total_rows is not None:
+        return
+    if privacy.asks and privacy.unit == "rows":
+        raise ValueError(
+            "max_rows does not hide how many rows a node has if rows are the unit: their number "
+            'shows in what the node adds. Pass protect="node", which hides it; or total_rows too, '
+            "for public bounds; or leave max_rows out."
+        )
+
+
 def _check_public_facts(given: Mapping[str, Any], privacy: PrivacySettings) -> None:
     """Refuse a cap that looks as if it hid row counts, and ε for the model without facts."""
-    capped = given["max_rows"] is not None and given["total_rows"] is None
-    if privacy.asks and privacy.unit == "rows" and capped:
-        raise ValueError(
-            "max_rows does not hide how many rows a node has where rows are the unit: their "
-            'number shows in what the node adds. Pass protect="node", which hides it; or '
-            "total_rows too, for public bounds; or leave max_rows out."
-        )
+    check_cap(privacy, given["total_rows"])
     if privacy.epsilon is None or not privacy.protects_model:
         return
     if not privacy.delta:

@@ -166,10 +166,10 @@ def _token_of(model: Model, problem: Problem, units: Units) -> Position:
     loss, same_intercept = LOSSES.name_of(problem.loss), model.intercept == units.intercept
     if model.loss != loss or not same_intercept or model.weights.size != problem.size:
         raise ValueError(
-            f"the model to go on from has {model.weights.size} numbers, the {model.loss} loss and "
-            f"{'an' if model.intercept else 'no'} intercept; here they are {problem.size}, {loss} "
-            f"and {'an' if units.intercept else 'no'} intercept. Give the parameters and the "
-            "columns that it was trained with."
+            f"the model to continue has {model.weights.size} numbers, the {model.loss} loss and "
+            f"{'an' if model.intercept else 'no'} intercept; this fit has {problem.size}, {loss} "
+            f"and {'an' if units.intercept else 'no'} intercept. Use the parameters and the "
+            "columns that the model was trained with."
         )
     # The model of an estimator with a schema is in the schema's units, those to train in.
     weights = model.weights if units.cut_off is not None else units.forth(model.weights)
