@@ -41,7 +41,7 @@ def limits_of(
     most: float = math.inf,
     below: float = math.inf,
 ) -> str:
-    """The limits of a number in words, to follow "a finite number"; empty if there are none."""
+    """Return the limits as words that follow "a finite number"; empty if there are none."""
     limits = {"of at least": least, "greater than": above, "at most": most, "less than": below}
     given = [f" {words} {limit:.12g}" for words, limit in limits.items() if math.isfinite(limit)]
     return " and".join(given)
@@ -87,7 +87,7 @@ def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise a ValueError unless the value is one of these, which may be those of a Literal."""
+    """Raise a ValueError unless the value is one of `choices`, a sequence or a Literal."""
     allowed = get_args(choices) or choices
     simple = value is None or isinstance(value, str | bool | np.bool_)  # 1 is not True
     if not simple or value not in allowed:

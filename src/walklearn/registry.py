@@ -41,7 +41,7 @@ class Registry(Mapping[str, T]):
         self._homes: dict[str, str] = {}  # of what is not part of this package, or not yet loaded
 
     def register(self, thing: _Registered) -> _Registered:
-        """Let the thing be named by its own `name`. A decorator, too."""
+        """Register a class or function under its `name`. It is a decorator, too."""
         own: Any = thing
         name = getattr(own, "name", None)
         if name is None and not isinstance(own, type):

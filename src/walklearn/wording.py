@@ -110,7 +110,7 @@ def no_such_file(path: Path) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table; columns of numbers are set to the right, empty headers left out.
+    """Return the lines of a table. Columns of numbers are right-aligned; empty headers are omitted.
 
     >>> aligned(["walk", "gap"], [["uniform", "0.5"], ["weighted", "12"]])
     ['walk      gap', 'uniform   0.5', 'weighted   12']

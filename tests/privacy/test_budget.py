@@ -165,7 +165,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"rows": None, "protect": "node", "aggregate": "sum"},
         r'aggregate="sum" .*\(rows\)',
     ),
-    "no length": ({"row_length": None}, r"row_length, feature_bound.* None"),
+    "no length": ({"row_length": None}, "epsilon .*row_length or feature_bound"),
     "no nodes": ({"nodes": 0}, "nodes .*got 0"),
     "negative rows": ({"rows": -1.0}, r"^rows .*-1\.0"),
     "no features": ({"features": None}, "epsilon .*features"),

@@ -18,7 +18,7 @@ from walklearn import __version__
 from walklearn.cli.user_errors import BadInput
 from walklearn.errors import MissingExtraError
 
-# Heading -> command, which is also its module in this package -> one line for the overview.
+# Heading -> command -> one line of help. Each command is in the module of its name.
 _SECTIONS = {
     "Learn from your data": {
         "example": "Write files to try the commands on: rows, edges, schema, plan.",

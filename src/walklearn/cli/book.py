@@ -107,6 +107,6 @@ def _show(book: wl.node.Book, talk: Talk) -> None:
     for line in aligned(["name", "address", "fingerprint", "neighbours"], rows):
         talk.tell(line)
     if book.former:
-        talk.tell(f"took part once: {', '.join(each.name for each in book.former)}")
+        talk.tell(f"former participants: {', '.join(each.name for each in book.former)}")
     if book.parts > 1:
-        talk.tell(f"The graph falls into {book.parts} parts: the walk would not reach everybody.")
+        talk.tell(f"The graph has {book.parts} pieces, so the walk cannot reach every node.")

@@ -98,7 +98,7 @@ class Talk:
 
 
 def talking(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command its three options, and what it talks by as the argument `talk`.
+    """Add the options --quiet, --verbose and --json, and pass a `Talk` as `talk`.
 
     Errors of the user become plain messages (`report_user_errors`).
     """

@@ -151,7 +151,7 @@ def peer(
         for each in opened.neighbours():
             talk.tell(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
         return
-    _tell_of_neighbours(directory)
+    _reload_neighbours(directory)
 
 
 @node.command()
@@ -173,7 +173,7 @@ def join(directory: Path, book: Path, talk: Talk) -> None:
     }
     participants = plural(len(joined.participants), "participant")
     talk.tell(f"book {joined.number}, {participants}; neighbours: {names}")
-    _tell_of_neighbours(directory)
+    _reload_neighbours(directory)
 
 
 @node.command()
@@ -282,13 +282,14 @@ def model(directory: Path, out: Path, force: bool, talk: Talk) -> None:
 
     `walklearn predict` and `walklearn export` take it.
     """
-    trained, final = wl.node.newest_model(wl.node.NodeDirectory(directory))
+    opened = wl.node.NodeDirectory(directory)
+    trained, final = wl.node.newest_model(opened)
     trained.save(out, overwrite=force)
     which = "the final model" if final else "not final yet: the newest model seen here"
     talk.facts |= {"out": str(out), "final": final, "updates": trained.updates}
     talk.tell(f"{out}: {which}, {plural(trained.updates, 'update')}.")
     if final:
-        talk.tell(confirmation(status_of(wl.node.NodeDirectory(directory))))
+        talk.tell(confirmation(status_of(opened)))
 
 
 node.add_command(book)
@@ -298,8 +299,8 @@ def _peer_facts(peer: wl.node.Invite) -> dict[str, Any]:
     return {"name": peer.name, "address": peer.address, "fingerprint": peer.fingerprint}
 
 
-def _tell_of_neighbours(directory: Path) -> None:
-    """Let a running node read its neighbours again; any other does so when it starts."""
+def _reload_neighbours(directory: Path) -> None:
+    """Make a running node reload its neighbours. A stopped node reads them at its next start."""
     from walklearn.node.process.control import NotRunningError
 
     with suppress(NotRunningError):

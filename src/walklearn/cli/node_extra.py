@@ -1,4 +1,4 @@
-"""What all commands about nodes share: the extra they need, and how their errors are told."""
+"""Shared parts of the commands about nodes: the extra that they need, and their errors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from walklearn.extras import extra
 
 
 def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
-    """Name the extra that brings a missing package, and tell errors of the store plainly.
+    """Name the extra of a missing package, and report errors of the store as user errors.
 
-    What is not about nodes alone is that of every command (`talking`).
+    The rest is that of every command (`talking`).
     """
     return _node_errors()(talking(command))
 

@@ -23,7 +23,7 @@ def report_user_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever read has seen enough, as in `walklearn predict … | head`
+        raise  # the reader closed the pipe, as in `walklearn predict … | head`
     except OSError as error:
         raise BadInput(_of_the_system(error)) from error
     except ValueError as error:
@@ -57,7 +57,7 @@ def named_as_options() -> Iterator[None]:
 
 @contextmanager
 def writing(to: Path) -> Iterator[None]:
-    """Say where the disk refused to write, if it does."""
+    """Report a failed write with its path."""
     try:
         yield
     except OSError as error:

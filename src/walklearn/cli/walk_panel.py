@@ -23,7 +23,7 @@ _DOTS = {"down": "○", "starting": "◌", "frozen": "◌"}
 
 @contextmanager
 def walk_panel(talk: Talk) -> Iterator[Show]:
-    """Give the function that shows a glimpse of the network at work."""
+    """Yield a function that displays a snapshot of the network."""
     if talk.quiet or talk.as_json or not sys.stdout.isatty():
         due = 0.0
 

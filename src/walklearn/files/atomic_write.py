@@ -45,7 +45,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
 
 @contextmanager
 def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -> Iterator[Path]:
-    """Give a directory to fill; it takes the name of the target when all went well.
+    """Yield a temporary directory that is renamed to the target if the block succeeds.
 
     replace: True to put it in place of another directory. Otherwise such a directory is an
     `OSError`, also if it appeared in the meantime.

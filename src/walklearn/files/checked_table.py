@@ -151,7 +151,7 @@ class CheckedTable(Mapping[str, Any]):
         return value
 
     def name(self, key: str) -> str:
-        """Read a name of small letters, digits and hyphens."""
+        """Read a name of lower-case letters, digits and hyphens."""
         name: str = self.label(key)
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
             raise self.error(key, f"must be of a-z, 0-9 and -; it is {shown(name)}.")

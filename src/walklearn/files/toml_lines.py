@@ -31,7 +31,7 @@ def lines_of_keys(text: str) -> dict[str, int]:
             for path in _paths(content):
                 lines.setdefault(_dotted(table + path), number)
             continue
-        *_, longest = _paths(content)  # of [[name]] it ends in 0, the number of the only table
+        *_, longest = _paths(content)  # for [[name]] it ends with 0, the index of its only table
         names = tuple(name for name in longest if name != 0)
         table = _resolve(names, tables_of_array, statement)
         for end in range(1, len(table) + 1):

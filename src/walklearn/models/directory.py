@@ -42,7 +42,7 @@ class ModelFileError(ValueError):
 
 
 def save(model: Model, path: Path, overwrite: bool) -> None:
-    """Write the model to a directory, whole or not at all."""
+    """Write the model to a directory atomically."""
     path = path.absolute()
     check_target(path, overwrite)
     with whole_directory(path, replace=True) as fresh:

@@ -45,9 +45,9 @@ class NotPlain(Exception):
 def read_blocks(
     file: BinaryIO, columns: Sequence[CsvColumn], separator: str, on_position: OnPosition
 ) -> array[int]:
-    """Read the rest of a file behind its header into the columns; return the line of each row.
+    """Read the rows after the header into the columns; return the line of each row.
 
-    on_position: told the position in the file after each block.
+    on_position: called with the position in the file after each block.
     """
     lines, reader, first_line = array("q"), _Reader(columns, separator), 2
     for block in _blocks(file, separator):

@@ -86,7 +86,7 @@ class Column:
         return math.isfinite(self.cut_off)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values without the name; without a cut_off where nothing is cut off."""
+        """Return JSON values without the name, and without cut_off if it is infinite."""
         if self.categories is not None:
             return {"categories": list(self.categories)}
         scale = {"centre": self.centre, "spread": self.spread}
@@ -251,7 +251,7 @@ class Encoding:
         return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain JSON values, a column each."""
+        """Return one JSON object per column."""
         return [{"name": column.name, **column.to_dict()} for column in self.columns]
 
     @classmethod

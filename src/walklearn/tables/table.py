@@ -159,7 +159,7 @@ def check_cells(name: str, cells: Array, place: Place) -> Array:
 
 
 def no_column(source: str, name: str, known: Sequence[str]) -> DataError:
-    """Return the error that a file has no such column, with those that it has."""
+    """Return the error for a missing column, with the columns that exist."""
     return DataError(
         f"{source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
         f"{listed(known)}."

@@ -118,7 +118,7 @@ def read_rows(
            [41.]]), array(['no', 'yes'], dtype='<U3'), array(['north', 'south'], dtype='<U5'))
     """
     schema = Schema.of(schema)
-    declared = {*text, *schema.categories, *(encoding.text_columns if encoding else ())}
+    declared = {*text, *schema.categories, *(() if encoding is None else encoding.text_columns)}
     table = read_table(path, delimiter=delimiter, text=sorted(declared))
     return rows_of(
         table, target=target, node_column=node_column, drop=drop, schema=schema, encoding=encoding,

@@ -315,7 +315,7 @@ class NodeDirectory:
 
 @contextlib.contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
-    """Make a private directory to fill, which gets the target's name when all went well."""
+    """Yield a private temporary directory that is renamed to the target if the block succeeds."""
     exists = DirectoryError(
         f"{target} exists. A node is made once: its release must not be drawn again. Choose "
         "another place, or remove it if it never ran."

@@ -354,18 +354,18 @@ def _check_facts(
     check_whole("nodes", facts.nodes, most=MOST_TIMES)
     if facts.features is None:
         raise ValueError(
-            "the noise that epsilon asks for depends on the size of the model: give features, the "
-            "number of features of a row."
+            "the noise for epsilon depends on the size of the model. Pass features, the number of "
+            "features of a row."
         )
     check_whole("features", facts.features + intercept, most=MOST_TIMES)
     length, rows = facts.public_length(privacy, intercept), facts.rows
     if length is None and privacy.clip is not None:
         length = privacy.clip / CLIP_SHARE  # the length for which this clip is the usual one
-    if length is None or not (math.isfinite(length) and length > 0):
+    if not length:
         raise ValueError(
-            "epsilon needs a public length of the rows: give a typical centre and spread for each "
-            "column, or its range, known without looking at the rows (row_length, feature_bound); "
-            f"the length is {length!r}."
+            "epsilon needs a public length of the rows. Declare a typical centre and spread, or a "
+            "range, for each column, known without looking at the rows; or pass row_length or "
+            "feature_bound."
         )
     needed = {"sum": 'aggregate="sum"', "rows": 'protect="rows"'}
     why = needed.get(aggregate) or needed.get(privacy.unit)
