@@ -92,7 +92,7 @@ def test_a_gradient_that_the_token_knows_needs_no_curvature() -> None:
 
 
 def test_a_converging_update_without_secrets_runs_under_epsilon() -> None:
-    assert fit(Converging(), steps=20, **BUDGET).ledger_.claim().is_private
+    assert fit(Converging(), steps=20, **BUDGET).ledger_.claim_without_seed().is_private
 
 
 @pytest.mark.parametrize("update", [Converging(), wl.updates.Saga(), "saga"], ids=repr)

@@ -6,7 +6,6 @@ import copy
 import json
 import pickle
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -176,7 +175,7 @@ def test_a_bound_plan_is_what_a_visit_takes() -> None:
     setting = plan.bind(problem)
     assert (setting.objective, setting.update) == (problem, plan.update)
     assert (setting.privacy, setting.updates) == (plan.noise, plan.stop.steps)
-    with pytest.raises(ValueError, match="nodes is 2 and not 60"):
+    with pytest.raises(ValueError, match=r"nodes .* 60, .* 2[.;]"):
         plan.bind(wl.Problem([[1.0], [2.0]], [1.0, -1.0]))
 
 
@@ -287,6 +286,20 @@ def test_a_plan_claims_what_the_ledger_does_in_later_calls_too() -> None:
     assert not seeded.fit_plan_.to_dict()["private"]
 
 
+class Other(wl.Objective):
+    """An objective without linear rows."""
+
+    def __init__(self, nodes: int, penalty: float) -> None:
+        self.nodes, self.penalty = nodes, penalty
+        self.parameters = (wl.ArraySpec("w", (4,)),)
+
+    def gradient(self, node: int, w: Any, draws: Any = ()) -> Any:
+        return np.zeros(4)
+
+    def value(self, w: Any) -> float:
+        return 0.0
+
+
 def test_a_plan_binds_only_to_its_own_kind_of_objective() -> None:
     estimator = private(walk="weighted", feature_bound=9.0)
     problem, _ = estimator.pose(ROWS, LABELS, nodes=OWNERS)
@@ -308,8 +321,17 @@ def test_a_plan_binds_only_to_its_own_kind_of_objective() -> None:
         with pytest.raises(ValueError, match=named):
             plan.bind(other)
     # The sensitivity of what the nodes disclose is known for linear rows only.
-    with pytest.raises(ValueError, match="dimension is None"):
-        plan.bind(SimpleNamespace(nodes=6, penalty=problem.penalty, loss=problem.loss))
+    with pytest.raises(ValueError, match=r"dimension .* 4, .* None"):
+        plan.bind(Other(6, problem.penalty))
+    with pytest.raises(TypeError, match="Objective"):
+        plan.bind(problem.X)
+
+
+def test_a_plan_for_many_rows_does_not_bind_to_few() -> None:
+    """Its step would be too long for the noise."""
+    plan = advise(GRAPH, problem_of([9] * 60, 1), PrivacySettings(**TOTAL, feature_bound=2.2))
+    with pytest.raises(ValueError, match=r"total_rows .* 540.*, .* 60"):
+        plan.bind(problem_of([1] * 60, 1))
 
 
 def test_numbers_of_numpy_are_written_as_json() -> None:
@@ -343,6 +365,25 @@ def test_a_chosen_mechanism_is_the_walk_that_its_name_gives() -> None:
     assert chosen.mechanism is not None
     assert chosen.walk.shrink  # type: ignore[attr-defined]
     assert resolved(chosen.mechanism.name).walk == chosen.walk
+
+
+def test_a_maximum_of_updates_is_planned_with() -> None:
+    """The noise is that of the walk which is run, and so is the noise-to-signal ratio."""
+    long, short, fixed = (
+        private(**settings).resolve(ROWS, LABELS, nodes=OWNERS)
+        for settings in ({}, {"max_steps": 10}, {"steps": 10})
+    )
+    assert long.stop.steps > 10 == short.stop.steps
+    assert (short.noise, short.relative_noise) == (fixed.noise, fixed.relative_noise)
+    assert short.noise != long.noise
+
+
+def test_nodes_help_and_rows_do_not_if_the_node_is_the_unit() -> None:
+    settings = PrivacySettings(**TOTAL, protect="node")
+    plans = [advise(GRAPH, replace(FACTS, rows=rows), settings) for rows in (None, 10, 10**6)]
+    assert len({plan.relative_noise for plan in plans}) == 1
+    assert any(each.change.startswith("120 nodes") for each in plans[0].changes())
+    assert "nodes" in plans[0].advice()[0]
 
 
 @pytest.mark.parametrize(

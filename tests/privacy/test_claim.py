@@ -44,7 +44,8 @@ def test_a_budget_says_nothing_about_a_smaller_delta() -> None:
 
 def test_a_seed_or_an_empty_ledger_claims_nothing() -> None:
     assert ledger(simulated=True).claims == Ledger(2).claims == ()
-    assert ledger(simulated=True).claim() == ledger().claim()
+    assert ledger(simulated=True).claim_without_seed() == ledger().claim()
+    assert not ledger(simulated=True).claim().is_private
 
 
 @pytest.mark.parametrize("simulated", [False, True])

@@ -94,11 +94,14 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPl
 
     graph = described_graph(described.graph, options["nodes"], options["seed"])
     rows = options["total_rows"] or options["rows"]
-    if rows is None and options["epsilon"] is not None:
+    hides_rows = options["protect"] == "node" and options["epsilon"] is not None
+    if rows is None and options["epsilon"] is not None and not hides_rows:
         raise ValueError(
             "how many rows are there in all? What ε costs depends on it: pass --rows, such as "
             "--rows 5000."
         )
+    if rows is None and not hides_rows:
+        rows = graph.node_count
     if options["task"] == "auto":
         options["task"] = "classification"
     if options["task"] == "regression" and options["classes"] is not None:
@@ -110,9 +113,7 @@ def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPl
         feature_bound=declared["feature_bound"], max_rows=options["max_rows"],
     )  # fmt: skip
     check_cap(privacy, options["total_rows"])
-    facts = PublicFacts(
-        graph.node_count, rows or graph.node_count, declared["features"], declared["row_length"]
-    )
+    facts = PublicFacts(graph.node_count, rows, declared["features"], declared["row_length"])
     loss = loss_of(None, None if options["task"] == "regression" else options["classes"] or 2)
     return wl_advise(graph, facts, privacy, loss=loss, penalty=options["penalty"])
 
@@ -206,5 +207,7 @@ def _options_of(plan: FitPlan, asked: dict[str, list[str]]) -> str:
         }
     else:
         advised["--protect"] = facts["unit"]
+        if facts["unit"] == "node":  # `train` does not count the rows then
+            advised["--total-rows"] = plan.facts.rows
     said = asked | {name: [_written(v)] for name, v in advised.items() if v is not None}
     return " ".join(f"{name} {shlex.quote(v)}" for name, values in said.items() for v in values)

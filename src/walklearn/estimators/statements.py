@@ -29,7 +29,6 @@ from walklearn.wording import often, plural
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
 
-SIMULATED = f"{SEEDED} The claim without the seed is under would_be."
 _COLUMNS_LISTED = 100
 SCORE_IS_A_RELEASE = (
     "a score on private rows is a release that ε does not cover. Do not publish it, and choose no "
@@ -65,7 +64,7 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
     """What is protected, what is not, and what counts as public."""
     protected, exposed = _importance(estimator)
     noise, request = estimator.model_noise_, request_of(estimator)
-    claim = estimator.ledger_.claim(request.privacy.reported_delta)
+    claim = estimator.ledger_.claim_without_seed(request.privacy.reported_delta)
     if noise is None:
         asked = "" if request.privacy.epsilon is None else ", as was asked for (in the clear)"
         exposed[:0] = [
@@ -95,7 +94,8 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
     would_be: dict[str, Any] = {}
     if simulated and (noise is not None or released):  # everyone can draw the same noise again
         would_be = {"would_be": claim.to_dict()}
-        claim, protected, exposed = replace(claim, epsilon=math.inf), [], [SIMULATED, *exposed]
+        without = f"{SEEDED} Train without a seed for a claim."
+        claim, protected, exposed = replace(claim, epsilon=math.inf), [], [without, *exposed]
     return claim.to_dict() | would_be | {
         "simulated": simulated,
         "protected": protected,

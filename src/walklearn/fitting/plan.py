@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walklearn.checks import check_kind
 from walklearn.fitting.rounds import Stopping
 from walklearn.fitting.units import Units
 from walklearn.graphs import Graph
@@ -108,7 +109,7 @@ class FitPlan:
     earlier
         The ledger of the calls that this one continues.
     steps_asked
-        The number of updates that was asked for; None if it follows.
+        The number of updates and its maximum that were asked for; None where they follow.
 
     Examples
     --------
@@ -138,7 +139,9 @@ class FitPlan:
     encoding: Units | None = field(default=None, compare=False, repr=False)
     seeded: bool = False
     earlier: Ledger | None = field(default=None, compare=False, repr=False)
-    steps_asked: int | None = field(default=None, compare=False, repr=False)
+    steps_asked: tuple[int | None, int | None] = field(
+        default=(None, None), compare=False, repr=False
+    )
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -151,13 +154,12 @@ class FitPlan:
 
         It includes the calls that this one continues.
         """
-        claim = self.claim_without_seed
-        return replace(claim, epsilon=math.inf) if self._protects_nobody else claim
+        return self.ledger().claim(self.budget.reported_delta)
 
     @cached_property
     def claim_without_seed(self) -> Claim:
         """The claim if no noise came from a seed."""
-        return self.ledger().claim(self.budget.reported_delta)
+        return self.ledger().claim_without_seed(self.budget.reported_delta)
 
     @cached_property
     def _protects_nobody(self) -> bool:
@@ -206,7 +208,7 @@ class FitPlan:
         Returns
         -------
         Setting
-            What `visit` takes.
+            What `visit` takes. Its `updates` are 0 if the walk goes on until convergence.
 
         Examples
         --------
@@ -226,6 +228,7 @@ class FitPlan:
 
     def _check_objective(self, objective: Any) -> None:
         """Refuse an objective for which the step or the claim of this plan would not hold."""
+        check_kind("objective", objective, Objective, "an Objective, such as a Problem")
         facts, expected = self.facts, dict[str, Any]()
         protects_rows = getattr(self.mechanism, "protect", "node") == "rows"
         expected |= {"nodes": self.graph.node_count, "penalty": self.penalty}
@@ -233,19 +236,17 @@ class FitPlan:
             expected |= {"loss": self.loss, "aggregate": self.aggregate}
             if facts.features is not None:
                 expected["dimension"] = facts.features + self.intercept
-            if facts.rows is not None and (protects_rows or self.budget.unit == "node"):
+            # Step and noise-to-signal ratio depend on the rows, and under "node" the claim does.
+            if facts.rows is not None and (protects_rows or self.budget.asks):
                 expected["total_rows"] = facts.rows
         other = {name: getattr(objective, name, None) for name in expected}
         wrong = [
-            f"{name} is {other[name]} and not {value}"
+            f"{name} of the plan is {value}, and of the objective {other[name]}"
             for name, value in expected.items()
             if other[name] != value
         ]
         if wrong:
-            raise ValueError(
-                f"this plan is for another objective: {'; '.join(wrong)}. Resolve a plan for this "
-                "objective."
-            )
+            raise ValueError(f"{'; '.join(wrong)}. Resolve a plan for this objective.")
         bound = self.budget.feature_bound
         if protects_rows and bound is not None:
             rows = objective.X[:, : objective.X.shape[1] - self.intercept]
@@ -333,6 +334,9 @@ class FitPlan:
         if features > 1:
             fewer = replace(facts, features=features // 2)
             trials[f"{plural(features // 2, 'feature')} instead of {features}"] = (budget, fewer)
+        if budget.unit == "node":
+            nodes = f"{2 * facts.nodes:,} nodes instead of {facts.nodes:,}"
+            trials[nodes] = (budget, replace(facts, nodes=2 * facts.nodes))
         if facts.rows is not None:
             rows = facts.rows
             if budget.unit == "node":
@@ -348,7 +352,7 @@ class FitPlan:
                 allotment = allot(
                     privacy, public, self.loss, intercept=self.intercept, penalty=self.penalty,
                     aggregate=self.aggregate, tells=self.allotment.constants is not None,
-                    updates=self.steps_asked,
+                    updates=self.steps_asked[0], max_updates=self.steps_asked[1],
                 )  # fmt: skip
             if allotment.relative_noise < self.allotment.relative_noise:
                 found.append(Change(change, allotment.relative_noise))
@@ -390,7 +394,7 @@ class FitPlan:
             "step_exponent": None if step is None else step.exponent,
             "average": self.stop.average,
             "updates": self.stop.steps,
-            "max_updates": self.stop.most,
+            "max_updates": self.stop.most if self.stop.steps is None else None,
             "tolerance": None if self.stop.steps is not None else self.stop.tolerance,
         }
         if noise is not None:
@@ -443,6 +447,7 @@ class FitPlan:
             ("update", "Sgd" if self.update is None else type(self.update).__name__),
             ("step", steps),
             ("updates", length),
+            ("loss", f"{self.loss!r}, penalty {self.penalty:g}, aggregate {self.aggregate!r}"),
         ]
 
     def advice(self) -> list[str]:

@@ -192,7 +192,7 @@ def resolve(
         allotment = allot(
             privacy, facts, loss, intercept=request.intercept, penalty=request.penalty,
             aggregate=request.aggregate, tells=tells(walk) and mechanism_of(walk) is None,
-            updates=None if partial else request.steps,
+            updates=None if partial else request.steps, max_updates=request.max_steps,
         )  # fmt: skip
     chooses_release = request.is_auto_walk and privacy.mechanism is None
     kind, because = privacy.mechanism, ""
@@ -229,7 +229,7 @@ def resolve(
         graph, walk, update, Protection() if noise is None else noise, stop, loss,
         request.penalty, request.domain, request.aggregate, request.intercept, request.batch,
         privacy, facts, tuple(reasons), allotment, comparison,
-        steps_asked=None if partial else request.steps,
+        steps_asked=(None if partial else request.steps, request.max_steps),
     )  # fmt: skip
 
 
@@ -372,7 +372,7 @@ class _Case:
         if request.step_size is not None:
             return Sgd(request.step_size), AS_ASKED
         if allotment is not None:
-            return Sgd(ConstantStep(allotment.step)), "as long as the noise allows."
+            return Sgd(ConstantStep(allotment.step)), "limited by noise, curvature and penalty."
         if mechanism_of(walk) is not None:
             return None, "from the L_i that the nodes release."
         if request.is_private:

@@ -123,6 +123,7 @@ def allot(
     tells: bool = False,
     step: float | None = None,
     updates: int | None = None,
+    max_updates: int | None = None,
 ) -> Allotment:
     """Share a total (ε, δ) out, from public facts.
 
@@ -142,6 +143,8 @@ def allot(
         Whether the walk tells L_i, which then takes `constants_share` of ε and of δ.
     step, updates
         The step and the number of updates, if they are given. By default they follow.
+    max_updates
+        The largest number of updates, if there is one.
 
     Returns
     -------
@@ -184,6 +187,8 @@ def allot(
         clip = min(CLIP_SHARE * length * (scale if protect == "node" else 1.0), largest)
     noise = _noise(left, clip, privacy, nodes, of_updates)
     count = of_updates or max(1, round(nodes * _visits(noise.max_contributions, nodes)))
+    if of_updates is None and max_updates is not None and count > max_updates:
+        count, noise = max_updates, _noise(left, clip, privacy, nodes, max_updates)
     per_node = float(rows or nodes) / nodes if protect == "rows" else 1.0
     unit = noise.noise_multiplier / (per_node * math.sqrt(count))  # noise, for a way of 1
     if step is None:
@@ -211,9 +216,11 @@ def about_noise(allotted: Allotment) -> str:
     ratio = f"Noise-to-signal ratio {allotted.relative_noise:.2g} (lower is better)."
     if allotted.relative_noise < LARGE_RATIO:
         return ratio
-    unit = ", or rows as the unit" if allotted.protect == "node" else ""
+    more, unit = "rows", ""
+    if allotted.noise.protect == "node":  # its price is the same however many rows a node has
+        more, unit = "nodes", ", or rows as the unit,"
     return (
-        f"{ratio} The model may be poor. More rows, fewer columns or a larger ε{unit} would help."
+        f"{ratio} The model may be poor. More {more}, fewer columns, a larger ε{unit} would help."
     )
 
 

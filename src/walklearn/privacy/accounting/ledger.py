@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -281,11 +282,31 @@ class Ledger:
 
         Empty if nothing was released, and if the noise came from a seed.
         """
-        is_seeded = self.simulated and self.unit is not None
-        return () if is_seeded or not self._counts else (self.claim(),)
+        return () if self._protects_nobody or not self._counts else (self.claim(),)
+
+    @property
+    def _protects_nobody(self) -> bool:
+        """True if there is noise, and everybody can draw it again from its seed."""
+        return self.simulated and self.unit is not None
 
     def claim(self, delta: float | None = None) -> Claim:
-        """Return the claim for everything that a node released, as if no noise came from a seed.
+        """Return the claim for everything that a node released; ε is infinite without protection.
+
+        Parameters
+        ----------
+        delta
+            δ of the claim. By default that of the budget, or 1e-5.
+
+        Returns
+        -------
+        Claim
+            That of `claim_without_seed`, but noise from a seed protects nobody.
+        """
+        claim = self.claim_without_seed(delta)
+        return replace(claim, epsilon=math.inf) if self._protects_nobody else claim
+
+    def claim_without_seed(self, delta: float | None = None) -> Claim:
+        """Return the claim that there would be if no noise came from a seed.
 
         Parameters
         ----------
