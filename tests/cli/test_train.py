@@ -486,6 +486,27 @@ def test_a_graph_with_two_sides_is_noted_whatever_the_walk(
     assert any("--laziness" in note for note in trained["notes"]) == (walk == "uniform")
 
 
+def test_columns_that_are_wholly_cut_off_are_named(place: Path, tmp_path: Path) -> None:
+    facts = train(
+        place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
+        "--drop", "city", *PRIVATE, "--scale", "age=0,0.1", "--scale", "income=40000,12000",
+        "--steps", "100", "--out", tmp_path / "m",
+    )  # fmt: skip
+    (note,) = [each for each in facts["for_the_owner_alone"]["notes"] if "cut off" in each]
+    assert "'age'" in note
+    assert "'income'" not in note
+
+
+def test_a_mini_batch_under_privacy_is_an_error_of_the_user(place: Path, tmp_path: Path) -> None:
+    result = invoke(
+        "train", place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt",
+        *REST["label"], "--drop", "city", *PRIVATE, *SCALES, "--batch", "5", "--out",
+        tmp_path / "m",
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert "Missing in" in result.stderr
+
+
 def test_the_task_is_guessed_and_can_be_said() -> None:
     numbers = np.arange(60)
     assert task_of(np.array([0, 1, 1]), "y", "auto") == "classification"

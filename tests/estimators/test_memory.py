@@ -103,7 +103,7 @@ def test_other_rows_are_learnt_from_a_model_that_is_kept() -> None:
 
 def test_a_walk_that_is_cut_short_says_so() -> None:
     model = RandomWalkClassifier(update="saga", max_steps=20_000, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="20000 updates .*gradient"):
+    with pytest.warns(ConvergenceWarning, match="20,000 updates.*gradient"):
         model.fit(*CANCER)
 
 

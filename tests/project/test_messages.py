@@ -289,7 +289,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
          r"4\d of 40 rows were longer than the feature bound 0\.5.*--scale"),
         ("--graph ring --update sgd --steps 100", r"never mixes\. Pass --laziness 0\.1"),
         ("--graph ring --steps 100", r"rows are few"),  # with memory it arrives all the same
-        ("--max-steps 1000 --tol 0", r"gradient, .* Raise max_steps or tol"),
+        ("--max-steps 1000 --tol 0", r"gradient norm is .* Raise max_steps or tol"),
         ("--update sgd --max-steps 1000 --tol 0", r"loss was .*Raise max_steps or tol"),
     ):  # fmt: skip
         command = f"train apart.csv --target y --seed 1 {options} --out m --force"

@@ -26,7 +26,7 @@ from walklearn.cli.data_warnings import about_columns, about_owners, unknown_lab
 from walklearn.cli.resume import begin_with, check_plan, graph_seed
 from walklearn.cli.run_record import RunRecord
 from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
-from walklearn.cli.train_output import Trained, facts_of, notes_on, tell
+from walklearn.cli.train_output import Trained, facts_of, notes_before, notes_on, tell
 from walklearn.errors import InterruptedWarning
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.privacy import MECHANISMS
@@ -261,10 +261,13 @@ def _train(prepared: _Prepared, talk: Talk) -> Trained:
 
     estimator, rows, network, tested, tracker, notes, record, fit, caught, done = prepared
     # Warnings and costs come before the run is charged.
+    before = notes_before(fit.plan, network, fit.posed.problem)
     for each in caught:
         talk.note(str(each.message))
     for line in fit.summary:
         talk.aside(line)
+    for note in before:
+        talk.note(note)
     record.charge(fit.ledger)
     with config_context(assume_finite=True), warnings.catch_warnings(record=True) as later:
         warnings.simplefilter("always")
@@ -275,8 +278,8 @@ def _train(prepared: _Prepared, talk: Talk) -> Trained:
     if tested is not None:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
     shown = (each for each in caught if not issubclass(each.category, InterruptedWarning))
-    notes = [str(each.message) for each in shown] + notes
-    notes += notes_on(estimator, rows, network, fit.posed.problem, scores["training"])
+    notes = [str(each.message) for each in shown] + before + notes
+    notes += notes_on(estimator, rows, network, scores["training"])
     where, wrong = logged(tracker, estimator, scores)
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):

@@ -15,13 +15,13 @@ from walklearn.walks.walk import table_of
 if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import Logged
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.graphs import Graph, Network
+    from walklearn.fitting.plan import FitPlan
+    from walklearn.graphs import Network
     from walklearn.models import Model
     from walklearn.models.score import Score
     from walklearn.objectives import Problem
     from walklearn.privacy import RecordTotal
     from walklearn.tables import Rows
-    from walklearn.walks import Walk
 
 
 # A private model that closes less than this share of the gap to all right is told of, loudly.
@@ -50,28 +50,39 @@ class Trained(NamedTuple):
         return self.model.details.keys().isdisjoint(self.owners)
 
 
-def notes_on(
-    estimator: RandomWalk, rows: Rows, network: Network, problem: Problem, score: Score
-) -> list[str]:
-    """Return notes on results that may surprise a user."""
-    from walklearn.wording import listed
-
-    notes = _about_privacy(estimator, network, score)
+def notes_before(plan: FitPlan, network: Network, problem: Problem) -> list[str]:
+    """Return notes on a plan that may surprise a user, who can then stop before it costs ε."""
+    notes = []
     idle = network.graph.node_count - len(set(network.owners.tolist()))
     if idle:
         notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
-    remembers = estimator.update_.converges
-    if not remembers and _alternates(estimator.walk_, network.graph, problem):
+    has_memory = plan.update is not None and plan.update.converges
+    if not has_memory and _alternates(plan, problem):
         notes.append(
             "this graph has two sides and the token changes sides at every step, so it never "
             "mixes. Pass --laziness 0.1."
         )
+    return notes
+
+
+def notes_on(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
+    """Return notes on results that may surprise a user."""
+    from walklearn.wording import listed
+
+    notes = _about_privacy(estimator, network, score)
     clipped = getattr(estimator, "clipped_rows_", 0)
     if clipped:
         notes.append(
             f"{clipped} of {len(rows.y)} rows were longer than the feature bound "
             f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Bring "
             "columns to one scale by public numbers (--scale age=50,20), or raise the bound."
+        )
+    cut = rows.encoding.wholly_cut_off(rows.X)
+    if cut:
+        notes.append(
+            f"every value of {listed(cut)} is beyond the declared scale and was cut off. Correct "
+            f"the centre and spread, such as --scale {quote(f'{cut[0]}=CENTRE,SPREAD')}, or the "
+            "range."
         )
     crushed = rows.encoding.crushed(rows.X)
     if crushed:
@@ -114,10 +125,12 @@ def _about_privacy(estimator: RandomWalk, network: Network, score: Score) -> lis
     return notes
 
 
-def _alternates(walk: Walk, graph: Graph, problem: Problem) -> bool:
+def _alternates(plan: FitPlan, problem: Problem) -> bool:
     """True if the token never stays, on a graph with all edges between two sides."""
-    laziness = getattr(walk.innermost, "laziness", 0.0)
-    if graph.node_count == 1 or laziness > 0.0 or not graph.is_bipartite:
+    graph, walk = plan.graph, plan.walk
+    if graph.node_count == 1 or plan.laziness > 0.0 or not graph.is_bipartite:
+        return False
+    if walk.draws_announcements or plan.mechanism is not None:  # releases differ, and reject moves
         return False
     scores = table_of(walk, graph, problem)[:, 0]  # equal ones reject nothing
     return bool(scores.min() == scores.max())
@@ -173,7 +186,7 @@ def tell(talk: Talk, trained: Trained, out: Path) -> None:
         talk.tell(f"More: --verbose, or {out / 'report.md'}.")
     if trained.logged is not None:
         talk.tell("\n" + how_to_look_at(trained.logged))
-    talk.tell(f"\nThe model is in {out}. Next: walklearn predict {out} new.csv")
+    talk.tell(f"\nThe model is in {out}. Next: walklearn predict {quote(str(out))} new.csv")
 
 
 def _privacy_in_short(model: Model) -> dict[str, str]:

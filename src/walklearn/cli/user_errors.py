@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from walklearn.errors import InputError
+from walklearn.errors import CapabilityError, InputError
 
 
 class BadInput(click.ClickException):
@@ -26,7 +26,7 @@ def report_user_errors() -> Iterator[None]:
         raise  # the reader closed the pipe, as in `walklearn predict … | head`
     except OSError as error:
         raise BadInput(_of_the_system(error)) from error
-    except ValueError as error:
+    except (ValueError, CapabilityError) as error:
         raise BadInput(str(error)) from error
 
 

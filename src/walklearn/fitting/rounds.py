@@ -170,11 +170,11 @@ def why_not_settled(walked: Walked, stopping: Stopping) -> str:
     """What a walk that has not settled shows, and what to do about it."""
     losses = walked.values if stopping.average == "none" else walked.average_values
     if walked.arrival is not None and walked.arrival.ratio < np.inf:
-        return (
-            f"after {walked.updates[-1]} updates the objective's gradient, as the token knows "
-            f"it, was {walked.arrival.ratio:.3g} times as long as tol allows, or not short for a "
-            f"whole round of the network. {MORE}"
-        )
+        ratio = f"{walked.arrival.ratio:.3g} times the tolerance"
+        if walked.arrival.ratio <= 1.0:
+            ratio += ", but not yet for a whole round of the network"
+        count = f"{walked.updates[-1]:,}"
+        return f"not converged after {count} updates: the gradient norm is {ratio}. {MORE}"
     if walked.been < ROUND:
         return (
             f"in the last half of {walked.updates[-1]} updates the token has seen only "

@@ -212,6 +212,19 @@ class Encoding:
             if column.cuts_off and is_crushed(deviation, column.cut_off)
         ]
 
+    def wholly_cut_off(self, X: Any) -> list[str]:
+        """Columns of numbers of which these rows have no value within the cut-off."""
+        columns = X if isinstance(X, np.ndarray) else X.tocsc()
+        widths = [len(column.feature_names) for column in self.columns]
+        found = []
+        for column, at in zip(self.columns, np.cumsum(widths) - widths, strict=True):
+            if column.cuts_off:
+                values = columns[:, [at]]
+                dense = values if isinstance(values, np.ndarray) else values.toarray()
+                if (np.abs(dense) >= column.cut_off).all():
+                    found.append(column.name)
+        return found
+
     def encode(self, table: Mapping[str, Any]) -> Any:
         """The features of every row, shape (rows, features). Other columns are left alone.
 
