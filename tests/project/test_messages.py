@@ -86,7 +86,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "line with names above it."),
     "a graph in pieces": (
         "train rows.csv --target label --node-column site --graph pieces.txt --out m",
-        "pieces.txt: the graph is not connected: it has 2 pieces, and no way leads from '0' to "
+        "pieces.txt: the graph is not connected: it has 2 pieces, and no path leads from '0' to "
         "'5', '6', '7', '8' and '9'. A token could never visit all nodes: add edges, or leave the "
         "rows and edges of some out."),
     "edges numbered from 1": (

@@ -135,7 +135,7 @@ def _pieces(names: Sequence[str], edges: list[tuple[int, int]]) -> str:
     in_largest = labels == np.bincount(labels).argmax()
     apart = [name for name, near in zip(names, in_largest, strict=True) if not near]
     return (
-        f"the graph is not connected: it has {labels.max() + 1} pieces, and no way leads from "
+        f"the graph is not connected: it has {labels.max() + 1} pieces, and no path leads from "
         f"{names[int(in_largest.argmax())]!r} to {listed(apart, 5)}. A token could never visit all "
         "nodes: add edges, or leave the rows and edges of some out."
     )

@@ -40,7 +40,7 @@ def place_rows(
     Parameters
     ----------
     graph
-        Whatever `as_graph` takes, or a `Network`, in which the rows have their nodes already.
+        Anything that `as_graph` accepts, or a `Network`, which already assigns rows to nodes.
     nodes
         The name of the node that owns each row; None for a node per row.
     rows
@@ -63,7 +63,13 @@ def place_rows(
     >>> network.names, network.owners, network.graph.edge_count
     (('north', 'south'), array([0, 1, 0]), 1)
     """
-    if isinstance(graph, Network) and nodes is None and len(graph.owners) == rows:
+    if isinstance(graph, Network):
+        if nodes is not None or len(graph.owners) != rows:
+            raise ValueError(
+                f"the network places {len(graph.owners)} rows, and there are {rows}: pass its rows "
+                "in the same order, and no nodes."
+            )
+        _check_not_smaller(graph.graph, known, graph.family)
         return graph
     labels = None if nodes is None else _check_labels(nodes, rows)
     if isinstance(graph, str) and is_name(graph):
@@ -129,8 +135,10 @@ def _owners_of(graph: Graph, names: Names | None, labels: NDArray[Any] | None, r
     return owners
 
 
-def _check_not_smaller(graph: Graph, known: Network | None) -> None:
-    if known is not None and (known.family or len(graph) < len(known.graph)):
+def _check_not_smaller(graph: Graph, known: Network | None, family: str | None = None) -> None:
+    if known is None:
+        return
+    if known.family not in (None, family) or len(graph) < len(known.graph):
         raise ValueError(
             f"a token that walks on stays in its network: the graph had {len(known.graph)} nodes "
             "and must not change, but for new nodes."
