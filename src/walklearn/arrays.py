@@ -84,7 +84,7 @@ def zeros(specs: Specs) -> Arrays:
 
 def checked_specs(specs: Specs, where: object) -> Specs:
     """Return the declarations of a part; raise an error if they are none, or share a name."""
-    if not isinstance(specs, tuple | list) or not all(isinstance(s, ArraySpec) for s in specs):
+    if not isinstance(specs, tuple) or not all(isinstance(s, ArraySpec) for s in specs):
         raise TypeError(f"{where} declares {specs!r}. Declare arrays as a tuple of wl.ArraySpec.")
     names = [spec.name for spec in specs]
     if len(set(names)) < len(names):
@@ -147,7 +147,7 @@ def _converted(spec: ArraySpec, given: Any, where: object) -> NDArray[Any]:
     return converted
 
 
-def digest(*arrays: Array) -> str:
+def sha256_of(*arrays: Array) -> str:
     """Return the SHA-256 of the arrays' bytes, one after the other, in hex."""
     found = hashlib.sha256()
     for array in arrays:

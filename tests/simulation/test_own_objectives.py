@@ -245,6 +245,13 @@ def test_only_a_count_of_contributions_is_recorded_as_one() -> None:
     assert trace.contributions is None
 
 
+def test_declared_arrays_are_a_tuple() -> None:
+    objective = Centre()
+    objective.__dict__["parameters"] = list(objective.parameters)
+    with pytest.raises(TypeError, match="as a tuple"):
+        wl.simulate(objective, RING, "uniform", **SETTINGS)
+
+
 def test_the_shape_of_a_declared_array_is_checked() -> None:
     assert wl.ArraySpec("a", 3) == wl.ArraySpec("a", (3,)) == ("a", (3,), "<f8")
     for shape in ((1.5,), (-1,), -2):

@@ -90,6 +90,15 @@ def test_a_walk_that_raises_not_known_error_has_no_law() -> None:
     assert trace.law is None
 
 
+def test_a_walk_with_a_length_of_0_is_a_walk() -> None:
+    class Route(wl.walks.Uniform):
+        def __len__(self) -> int:
+            return 0
+
+    trace = wl.simulate(PROBLEM, RING, Route(), step_size=wl.PowerStep(0.1), steps=20, seed=1)
+    assert trace.updates[-1] == 20
+
+
 def test_a_refusal_under_noise_can_be_pickled() -> None:
     noise = wl.privacy.ModelNoise(1.0, 2.0, 5)
     with pytest.raises(wl.CapabilityError) as caught:

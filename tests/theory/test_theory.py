@@ -182,6 +182,8 @@ def test_no_closed_form_for_a_subclass_with_its_own_hop():
     assert spectrum.spectrum_of(graph, KnownSlow()).gap == pytest.approx(lazy.gap)
     with pytest.raises(walks.NotKnownError):
         spectrum.spectrum_of(graph, Slow())
+    assert spectrum.closed_form(graph, walks.Uniform()) is not None
+    assert spectrum.closed_form(graph, KnownSlow()) is None
 
 
 def test_eigenvalues_agree_with_arpack():

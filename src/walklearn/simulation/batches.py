@@ -21,14 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.arrays import Arrays, conform, zeros
+from walklearn.arrays import Array, Arrays, conform, zeros
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import CONTRIBUTIONS
 from walklearn.streams import Streams, draw_start
 from walklearn.visit import Setting, Token, init_token
 from walklearn.walks.walk import Walk, draw_walk
 
-Array = NDArray[Any]
 Counts = Sequence[int] | NDArray[np.int64]
 
 

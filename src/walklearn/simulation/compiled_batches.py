@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.arrays import Arrays
+from walklearn.arrays import Array, Arrays
 from walklearn.graphs import Graph
 from walklearn.objectives.linear.domains import Box
 from walklearn.simulation import kernel_inputs
@@ -18,14 +18,7 @@ from walklearn.simulation.averaging import (
     GradientTracking,
     weighted_means,
 )
-from walklearn.simulation.batches import (
-    Array,
-    Batch,
-    Counts,
-    Position,
-    Snapshot,
-    WalkBatch,
-)
+from walklearn.simulation.batches import Batch, Counts, Position, Snapshot, WalkBatch
 from walklearn.streams import Streams, draw_start
 from walklearn.visit import Token
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.arrays import Arrays
+from walklearn.arrays import Array, Arrays
 from walklearn.objectives.linear.domains import Everywhere
-from walklearn.simulation.batches import Array, NodeArrays
+from walklearn.simulation.batches import NodeArrays
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.kernel_inputs import has_one_row
 from walklearn.updates.saga import ALL_NODES, SCALARS

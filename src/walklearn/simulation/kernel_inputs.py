@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.arrays import Array
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.domains import Ball, Box, Everywhere
@@ -24,7 +25,6 @@ from walklearn.objectives.linear.losses import (
 )
 from walklearn.privacy.protection import Protection
 from walklearn.simulation.averaging import Gossip
-from walklearn.simulation.batches import Array
 from walklearn.simulation.user_losses import rejection_of, with_functions
 from walklearn.streams import Streams
 from walklearn.updates.update import Update

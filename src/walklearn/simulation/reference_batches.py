@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.arrays import Array
 from walklearn.graphs import Graph
 from walklearn.simulation import averaging
 from walklearn.simulation.averaging import GossipSetting
-from walklearn.simulation.batches import Array, Batch, NodeArrays, Position, WalkBatch
+from walklearn.simulation.batches import Batch, NodeArrays, Position, WalkBatch
 from walklearn.streams import Streams
 from walklearn.visit import Walker
 

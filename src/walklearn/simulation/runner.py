@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn import __version__
-from walklearn.arrays import digest
+from walklearn.arrays import Array, sha256_of
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import Optimum
@@ -25,7 +25,6 @@ from walklearn.simulation.batches import Batch, Snapshot, WalkBatch
 from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import Owner, generators
-from walklearn.updates.update import largest_node_bytes
 from walklearn.visit import Setting
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, published
@@ -34,8 +33,6 @@ from walklearn.walks.walk import draw_walk
 
 if TYPE_CHECKING:
     from tqdm import tqdm
-
-Array = NDArray[Any]
 
 # Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
 # for the second-level cache, and no power of 2, or those of all tokens fall on the same few of its
@@ -72,8 +69,7 @@ class Recording:
         self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
         per_node = (len(self.seeds), problem.nodes)
         walk = self.setting.walk if isinstance(self.setting, Setting) else None
-        gossip = self.setting.gossip if isinstance(self.setting, GossipSetting) else None
-        self.method: Any = walk or gossip
+        self.method: Any = walk if isinstance(self.setting, Setting) else self.setting.gossip
         self.outside = np.zeros(len(self.seeds), dtype=np.int64)
         releases = walk is not None and mechanism_of(walk) is not None
         self.released = np.zeros(per_node) if releases else None
@@ -278,12 +274,12 @@ def _spec(recording: Recording, root: np.random.SeedSequence) -> dict[str, Any]:
         "walklearn": __version__,
         "problem": objective.describe() if isinstance(objective, Problem) else sizes,
         "graph": repr(graph),
-        "graph_sha256": digest(graph.indptr, graph.indices),
+        "graph_sha256": sha256_of(graph.indptr, graph.indices),
         "method": repr(method),
-        "importance_sha256": None if importance is None else digest(importance),
+        "importance_sha256": None if importance is None else sha256_of(importance),
         "update": repr(update),
         "step_size": None if step_size is None else repr(step_size),
-        "node_bytes": largest_node_bytes(update, objective),
+        "node_bytes": update.node_bytes(objective),
         "batch": objective.draws or None,
         "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, graph),
         "replicates": len(recording.seeds),

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from walklearn.arrays import Array
 from walklearn.objectives.linear.losses import FunctionLoss
 from walklearn.progress import announce
-from walklearn.simulation.batches import Array
 
 _LOCK = threading.Lock()
 _ANNOUNCED: set[Callable[..., float]] = set()

@@ -40,7 +40,7 @@ from walklearn.theory.cautions import cautions
 from walklearn.theory.spectrum import Method, Range, Spectrum, matrix_of, spectrum_of
 from walklearn.theory.walk_facts import Constant, Facts, residual
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Update, largest_node_bytes
+from walklearn.updates.update import Update
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, shown_by
 from walklearn.walks.walk import draw_walk
@@ -220,7 +220,7 @@ def diagnose(
         warnings=tuple(cautions(facts)),
         update="" if update is None else repr(update),
         message_bytes=0 if update is None else update.message_bytes(problem),
-        node_bytes=0 if update is None else largest_node_bytes(update, problem),
+        node_bytes=0 if update is None else update.node_bytes(problem),
     )
 
 

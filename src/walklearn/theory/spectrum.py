@@ -34,10 +34,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.arrays import Vector
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.walks import Metropolis, Walk
-from walklearn.walks.walk import Vector, table_of
+from walklearn.walks.walk import table_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -82,11 +83,7 @@ def spectrum_of(
     walk = walk.matrix_walk
     if graph.node_count == 1 or walk.is_independent:
         return exactly(1.0, 1.0, "closed form")
-    inherited = all(
-        getattr(type(walk), name) is getattr(Metropolis, name)
-        for name in ("hop", "transition_matrix")
-    )
-    if inherited and isinstance(walk, Metropolis):
+    if isinstance(walk, Metropolis):
         known = closed_form(graph, walk, problem)
         if known is not None:
             return known
@@ -103,7 +100,7 @@ def exactly(near: float, far: float, method: Method) -> Spectrum:
 
 
 def matrix_of(graph: Graph, walk: Walk, problem: Problem | None) -> csr_array | None:
-    """The transition matrix that stands for a walk; None if it has none or a nearly dense one."""
+    """Transition matrix of a walk's base; None if it has none or is nearly dense."""
     is_dense = walk.slow_stationary and graph.node_count > MOST_NODES_WITH_JUMPS
     if walk.is_independent or is_dense:
         return None
@@ -121,6 +118,8 @@ def closed_form(graph: Graph, walk: Metropolis, problem: Problem | None = None) 
     Spectrum(near=(0.5, 0.5), far=(0.0, 0.0), method='closed form')
     """
     if not graph.family or graph.node_count < 2:
+        return None
+    if not walk.inherits("hop", "transition_matrix"):
         return None
     name, *sizes = graph.family
     scores = table_of(walk, graph, problem)[:, 0]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.arrays import Vector
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.rows import scores
@@ -15,7 +16,6 @@ from walklearn.theory.spectrum import Spectrum
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
-from walklearn.walks.walk import Vector
 
 INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
 NUMBERS_AT_ONCE = 4_000_000  # how many gradient entries are held at a time

@@ -30,12 +30,11 @@ them shows (`halving_visits`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from walklearn.arrays import Array
 
 SHARE = 1.0 / 3.0  # of 1/(L̂ + λ)
 ROUNDING = 1e-8  # of φ_i: a fall that is smaller cannot be told from rounding

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from walklearn.arrays import Array, Arrays, ArraySpec, Specs, zeros
-from walklearn.objectives import Problem
 from walklearn.parts import Part, is_current
 from walklearn.registry import Registry
 
@@ -331,6 +330,23 @@ class Update(Part):
         specs = self.token_arrays(objective, tokens)
         return sum(spec.nbytes for spec in specs if spec.name not in self.uncounted)
 
+    def node_bytes(self, objective: Any) -> int:
+        """Return the bytes that the update keeps at the node with the most rows.
+
+        Parameters
+        ----------
+        objective
+            The objective.
+
+        Returns
+        -------
+        int
+            The bytes at node 0 if the objective does not say where the rows are.
+        """
+        offsets = getattr(objective, "offsets", None)  # of a Problem: where each node's rows begin
+        largest = 0 if offsets is None else int(np.diff(offsets).argmax())
+        return sum(spec.nbytes for spec in self.node_arrays(objective, largest))
+
     @property
     def label(self) -> str:
         """Its part of a trace's label."""
@@ -346,22 +362,3 @@ class Update(Part):
 
 
 UPDATES: Registry[type[Update]] = Registry("update")
-
-
-def largest_node_bytes(update: Update, objective: Any) -> int:
-    """Return the bytes that an update keeps at the node with the most rows.
-
-    Parameters
-    ----------
-    update
-        The update.
-    objective
-        The objective.
-
-    Returns
-    -------
-    int
-        The bytes at node 0 if the objective is no `Problem`.
-    """
-    largest = int(np.diff(objective.offsets).argmax()) if isinstance(objective, Problem) else 0
-    return sum(spec.nbytes for spec in update.node_arrays(objective, largest))

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from walklearn.arrays import Arrays, Specs
+from walklearn.arrays import Arrays, Specs, Vector
 from walklearn.checks import check_kind
 from walklearn.graphs import Graph
 from walklearn.walks.metropolis import Metropolis, Uniform
-from walklearn.walks.walk import Generators, Vector, View, Walk, scale_of
+from walklearn.walks.walk import Generators, View, Walk, scale_of
 
 
 class Derived(Walk):

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
 from walklearn.checks import check_number
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import Metropolis, propose
-from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
+from walklearn.walks.walk import WALKS, Hop, View, Walk
 
 
 @WALKS.register

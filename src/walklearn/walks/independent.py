@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from walklearn.arrays import Arrays
+from walklearn.arrays import Arrays, Vector
 from walklearn.graphs import Graph
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
-from walklearn.walks.walk import WALKS, Hop, Vector, View
+from walklearn.walks.walk import WALKS, Hop, View
 
 
 @WALKS.register

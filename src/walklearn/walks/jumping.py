@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from walklearn.arrays import Arrays
+from walklearn.arrays import Arrays, Vector
 from walklearn.checks import check_number, check_whole
 from walklearn.graphs import Graph
 from walklearn.graphs.sparse_rows import SparseMatrix
@@ -15,7 +15,7 @@ from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.markov import stationary_of
 from walklearn.walks.metropolis import Metropolis, Simple, pick
-from walklearn.walks.walk import WALKS, Hop, Vector, View
+from walklearn.walks.walk import WALKS, Hop, View
 from walklearn.walks.weighted import Weighted
 
 

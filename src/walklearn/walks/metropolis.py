@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
 from walklearn.checks import check_number
 from walklearn.graphs import Graph
 from walklearn.graphs.graph import check_nodes
@@ -17,17 +17,7 @@ from walklearn.objectives import Problem
 from walklearn.parts import is_current
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.markov import NotKnownError, stochastic_matrix
-from walklearn.walks.walk import (
-    WALKS,
-    Generators,
-    Hop,
-    Vector,
-    View,
-    Walk,
-    scale_of,
-    table_of,
-    view_of,
-)
+from walklearn.walks.walk import WALKS, Generators, Hop, View, Walk, scale_of, table_of, view_of
 
 NEEDS_SMOOTHNESS = {"smoothness": "Use walks.Uniform(), or give the importance of each node."}
 
@@ -109,9 +99,12 @@ class Metropolis(Walk):
     @classmethod
     def is_local(cls) -> bool:
         """True if nodes can do the walk, each from its own knowledge."""
-        if cls.visit_weight is Metropolis.visit_weight:
-            return False
-        return all(getattr(cls, name) is getattr(Metropolis, name) for name in NOT_ON_NODES)
+        return not cls.inherits("visit_weight") and cls.inherits(*NOT_ON_NODES)
+
+    @classmethod
+    def inherits(cls, *names: str) -> bool:
+        """True if these attributes are those of `Metropolis`."""
+        return all(getattr(cls, name) is getattr(Metropolis, name) for name in names)
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
@@ -262,7 +255,7 @@ class Metropolis(Walk):
 
         Returns
         -------
-        SparseMatrix
+        csr_array
             Sparse, shape (N, N).
         """
         self._check_known("transition_matrix")

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
 from walklearn.walks.composed import Derived
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.metropolis import pick
-from walklearn.walks.walk import WALKS, Hop, Vector, View, Walk
+from walklearn.walks.walk import WALKS, Hop, View, Walk
 
 
 @WALKS.register

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.arrays import Arrays, Specs
+from walklearn.arrays import Arrays, Specs, Vector
 from walklearn.graphs import Graph
 from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.parts import Part, is_current
@@ -22,7 +22,6 @@ from walklearn.registry import Registry
 from walklearn.walks.disclosure import Shown
 from walklearn.walks.markov import NotKnownError
 
-Vector = NDArray[np.float64]
 # One generator for all nodes, or one for each.
 Generators = np.random.Generator | Sequence[np.random.Generator]
 
@@ -327,7 +326,7 @@ class Walk(Part):
 
         Returns
         -------
-        SparseMatrix
+        csr_array
             Sparse, shape (N, N); rows sum to one. A walk without one raises a `NotKnownError`: its
             next node depends on more than the present one, or can be any.
         """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from walklearn.arrays import Vector
 from walklearn.checks import check_choice, check_kind, check_length
 from walklearn.graphs import Graph
 from walklearn.objectives.linear.smoothness import check_exact
@@ -18,7 +19,7 @@ from walklearn.walks.metropolis import (
     positive,
     smoothness_of_nodes,
 )
-from walklearn.walks.walk import WALKS, Generators, Vector, View, table_of
+from walklearn.walks.walk import WALKS, Generators, View, table_of
 
 if TYPE_CHECKING:
     from walklearn.privacy.mechanisms.mechanism import Mechanism

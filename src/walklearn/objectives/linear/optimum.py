@@ -21,14 +21,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from walklearn.arrays import Vector
 from walklearn.objectives.linear.domains import Ball, Box, Domain, Everywhere
-
-Vector = NDArray[Any]
 
 # Past this many coordinates a dense Hessian costs more than it brings.
 LARGEST_HESSIAN = 2000

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from walklearn.arrays import Array, ArraySpec, digest
+from walklearn.arrays import Array, ArraySpec, sha256_of
 from walklearn.checks import check_choice, check_kind, check_number, check_whole
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Logistic, Loss
@@ -595,7 +595,7 @@ class Problem(Objective):
     @shared_property
     def _digest(self) -> str:
         weighted = () if (self.sample_weight == 1.0).all() else (self.sample_weight,)
-        return digest(*_arrays(self.X), self.y, self.offsets, *weighted)
+        return sha256_of(*_arrays(self.X), self.y, self.offsets, *weighted)
 
     def __eq__(self, other: object) -> bool:
         return (

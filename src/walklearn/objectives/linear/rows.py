@@ -15,10 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.arrays import Array
 from walklearn.checks import check_length
 from walklearn.wording import plural
 
-Array = NDArray[Any]
 Aggregate = Literal["sum", "mean", "node-mean"]
 EmptyNodes = Literal["error", "relay"]
 

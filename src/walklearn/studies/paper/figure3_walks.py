@@ -33,12 +33,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from walklearn.arrays import Arrays
+from walklearn.arrays import Arrays, Vector
 from walklearn.graphs import Graph
 from walklearn.privacy import Gamma, Laplace, Mechanism
 from walklearn.studies import register_walk
 from walklearn.walks import Hop, Metropolis, Weighted
-from walklearn.walks.walk import Generators, Vector, View
+from walklearn.walks.walk import Generators, View
 from walklearn.walks.weighted import Reweight
 
 

@@ -36,15 +36,12 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from walklearn.arrays import Arrays, ArraySpec, Specs
+from walklearn.arrays import Array, Arrays, ArraySpec, Specs
 from walklearn.objectives import Problem
 from walklearn.privacy import ModelNoise
 from walklearn.studies import register_update
 from walklearn.updates import StepSize, Update, VisitContext, VisitResult
-
-Array = NDArray[Any]
 
 
 def register() -> None:
