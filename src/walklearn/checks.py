@@ -80,10 +80,17 @@ def check_length(name: str, array: Any, count: int, things: str) -> None:
         )
 
 
-def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
-    """Raise a TypeError unless the value is of this type; `wanted` is the type in words."""
+def check_kind(name: str, value: Any, kind: Any, wanted: str) -> Any:
+    """Return a value of this type, else raise a TypeError; `wanted` is the type in words."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {wanted}, got {as_given(value)}.")
+    return value
+
+
+def seed_error(seed: Any, kinds: str) -> ValueError:
+    """Return the error for a seed; `kinds` are its other types in words."""
+    wanted = f"a whole number of at least 0, {kinds} or None"
+    return ValueError(f"seed must be {wanted}, got {as_given(seed)}.")
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
+from walklearn.objectives.linear.losses import Huber, Logistic, Loss, Softmax, Squared, SquaredHinge
 
 NUMBERS = st.floats(-30, 30)
 LABELS = st.sampled_from([-1.0, 1.0])
@@ -48,6 +48,17 @@ def test_huber(score, target, threshold):
     loss = Huber(threshold)
     assert one(loss.value, score, target) == pytest.approx(expected, abs=1e-14)
     assert one(loss.slope, score, target) == (r if inside else math.copysign(threshold, r))
+
+
+def test_an_own_loss_is_named_by_its_class_where_labels_are_no_signs() -> None:
+    class Own(Loss):
+        name, takes = "own", "sign"
+        value = slope = curvature = None
+
+    with pytest.raises(ValueError, match="Logistic takes labels"):
+        Logistic().check_targets(np.array([1.0, 0.0]))
+    with pytest.raises(ValueError, match="^Own takes labels"):
+        Own().check_targets(np.array([1.0, 0.0]))
 
 
 @given(score=NUMBERS, label=LABELS)

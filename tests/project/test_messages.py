@@ -349,8 +349,8 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         'pass empty_nodes="relay" to let such nodes only pass the token on.'),
     "graph of another size": (
         lambda: simulate(graph=graphs.ring(4)),
-        "the graph has 4 nodes, but the objective has 3. Give every node rows (node_of_row=…), or "
-        'pass empty_nodes="relay" and nodes=…, or use a graph with 3 nodes.'),
+        "the graph has 4 nodes, but the objective has 3. Use a graph with 3 nodes, or spread the "
+        'rows over 4 nodes with node_of_row=…, or pass nodes=4 and empty_nodes="relay".'),
     "a class of walks": (
         lambda: fit(walk=walks.Uniform),
         "walk must be one of auto, simple, uniform, weighted, or a walk such as walks.Weighted(), "

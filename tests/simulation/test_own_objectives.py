@@ -245,6 +245,16 @@ def test_only_a_count_of_contributions_is_recorded_as_one() -> None:
     assert trace.contributions is None
 
 
+@pytest.mark.parametrize("nodes", [7, 9])
+def test_a_graph_of_another_size_is_refused_without_options_of_problems(nodes: int) -> None:
+    with pytest.raises(ValueError, match="graph with 8 nodes") as caught:
+        wl.simulate(Centre(), wl.graphs.ring(nodes), "uniform", **SETTINGS)
+    assert "node_of_row" not in str(caught.value)
+    with pytest.raises(ValueError, match="node_of_row") as caught:
+        wl.simulate(wl.Problem(X, Y), wl.graphs.ring(nodes), "uniform", **SETTINGS)
+    assert ("empty_nodes" in str(caught.value)) == (nodes > 8)
+
+
 def test_declared_arrays_are_a_tuple() -> None:
     objective = Centre()
     objective.__dict__["parameters"] = list(objective.parameters)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from walklearn import datasets
 from walklearn.objectives.linear.domains import Ball, Box, Everywhere
-from walklearn.objectives.linear.losses import Huber, Softmax, Squared
+from walklearn.objectives.linear.losses import LOSSES, Huber, Softmax, Squared
 from walklearn.studies import instances
 from walklearn.studies.instances import RUN, TUNE, World, draw_world, kept_world
 from walklearn.studies.options import StudyError
@@ -35,6 +38,21 @@ def test_another_problem_sees_the_same_graph() -> None:
     assert world({"variance": 9.0}).graph == world().graph
     ring = {"family": "ring", "nodes": 20}
     assert np.array_equal(world(graph=ring).problem.X, world().problem.X)
+
+
+def test_a_loss_that_needs_an_argument_is_not_named_alone() -> None:
+    @dataclass(frozen=True)
+    class Scaled(Squared):
+        factor: float
+        name: ClassVar[str] = "scaled"
+
+    LOSSES.register(Scaled)
+    try:
+        assert world({"loss": {"name": "scaled", "factor": 2.0}}).problem.loss == Scaled(2.0)
+        with pytest.raises(StudyError, match=r"loss\.factor is missing"):
+            world({"loss": "scaled"})
+    finally:
+        LOSSES.remove("scaled")
 
 
 def test_what_a_table_says() -> None:

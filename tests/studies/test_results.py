@@ -15,7 +15,7 @@ from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.privacy.accounting.printing import format_upper
 from walklearn.studies import Results, ResultsError, Study, run, run_study
 from walklearn.studies.instances import DATA, GRAPH, RUN, WALK, stream
-from walklearn.studies.paper import figure3_walks
+from walklearn.studies.origins import register_shipped
 from walklearn.studies.provenance import notes
 from walklearn.studies.tables import PROVENANCE, seed_name
 
@@ -225,7 +225,7 @@ def test_notes_name_the_constant_as_its_grid_does(tmp_path: Path) -> None:
 
 
 def test_notes_tell_a_delta_that_is_not_the_one_asked_for(tmp_path: Path) -> None:
-    figure3_walks.register()
+    register_shipped("fig3")
     equal = PRIVATE.replace("private", "equal").replace('"weighted"', '"equal-variance-gamma"')
     study = Study.from_text(SMALL.replace("[step_sizes", f"{PRIVATE}{equal}[step_sizes"))
     results = run_study(study, tmp_path, cores=1)

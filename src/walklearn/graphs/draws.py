@@ -14,11 +14,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from walklearn.checks import check_choice
+from walklearn.checks import check_choice, seed_error
 from walklearn.graphs.connectivity import DisconnectedGraphError
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.pairs import Pairs
-from walklearn.wording import as_given
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
 Connected: TypeAlias = Literal["error", "retry", "largest"]
@@ -39,10 +38,7 @@ def generator(seed: Seed) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ValueError(
-            "seed must be a whole number of at least 0, a SeedSequence, a Generator or None, got "
-            f"{as_given(seed)}."
-        ) from None
+        raise seed_error(seed, "a SeedSequence, a Generator") from None
 
 
 def drawn(nodes: int, draw: Callable[[], Pairs], connected: Connected) -> Graph:

@@ -162,14 +162,19 @@ class Graph:
         return self._hash
 
 
-def check_nodes(graph: Graph, objective: Any) -> None:
+def check_node_count(graph: Graph, objective: Any) -> None:
     """Raise a ValueError unless the graph has a node for each node of the objective."""
-    if graph.node_count != objective.nodes:
-        raise ValueError(
-            f"the graph has {graph.node_count} nodes, but the objective has {objective.nodes}. "
-            'Give every node rows (node_of_row=…), or pass empty_nodes="relay" and nodes=…, or use '
-            f"a graph with {objective.nodes} nodes."
-        )
+    count, wanted = graph.node_count, objective.nodes
+    if count == wanted:
+        return
+    remedies = [f"Use a graph with {wanted} nodes"]
+    if hasattr(objective, "node_of_row"):
+        remedies.append(f"spread the rows over {count} nodes with node_of_row=…")
+        if count > wanted:
+            remedies.append(f'pass nodes={count} and empty_nodes="relay"')
+    raise ValueError(
+        f"the graph has {count} nodes, but the objective has {wanted}. {', or '.join(remedies)}."
+    )
 
 
 def graph_from_pairs(

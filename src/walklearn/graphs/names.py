@@ -45,6 +45,8 @@ for _family in (
 
 def named(name: str, nodes: int, seed: Seed = None) -> Graph:
     """Make the graph of a family, such as "ring" or "erdos-renyi", on so many nodes."""
+    if not is_name(name):
+        raise ValueError(f"there is no family of graphs {name!r}.{choices_near(name)}")
     return _ON_NODES[_spelled(name)](check_whole("nodes", nodes), seed)
 
 

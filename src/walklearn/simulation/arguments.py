@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.checks import check_choice, check_kind, check_whole, is_whole
+from walklearn.checks import check_choice, check_kind, check_whole, is_whole, seed_error
 from walklearn.graphs import Graph
-from walklearn.graphs.graph import check_nodes
+from walklearn.graphs.graph import check_node_count
 from walklearn.objectives import Problem
 from walklearn.objectives.objective import Objective
 from walklearn.privacy.protection import Protection
@@ -45,9 +45,7 @@ def root_of(seed: Seed) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if seed is not None and (not is_whole(seed) or seed < 0):
-        raise ValueError(
-            f"seed must be a whole number of at least 0, a SeedSequence or None, got {seed!r}."
-        )
+        raise seed_error(seed, "a SeedSequence")
     return np.random.SeedSequence(None if seed is None else int(seed))
 
 
@@ -102,8 +100,7 @@ def walk_of(method: object) -> Walk | Gossip:
         A name stands for the default settings.
     """
     if isinstance(method, str):
-        made: Walk | Gossip = GOSSIP[method]() if method in GOSSIP else WALKS.by_name(method)()
-        return made
+        method = GOSSIP[method]() if method in GOSSIP else WALKS.by_name(method)()
     if isinstance(method, Walk | AsynchronousGossip | SynchronousGossip):
         return method
     raise TypeError(
@@ -138,16 +135,16 @@ def update_of(
         if step_size is None:
             raise TypeError('simulate(update="sgd") needs step_size=PowerStep(…).')
         return Sgd(step_size)
-    chosen: Any = UPDATES.by_name(update)() if isinstance(update, str) else update
+    if isinstance(update, str):
+        update = UPDATES.by_name(update)()
     wanted = "an update such as updates.Saga() or updates.Sgd(step_size), or its name"
-    check_kind("update", chosen, Update, wanted)
+    chosen: Update = check_kind("update", update, Update, wanted)
     if step_size is not None:
         raise ValueError(
             f"step_size= is short for update=updates.Sgd(step_size) and means nothing to "
             f"{chosen!r}. Leave it out; Saga finds its step itself, or takes one as Saga(0.1)."
         )
-    made: Update = chosen
-    return made
+    return chosen
 
 
 def _default_update(objective: Any, method: Walk | Gossip, privacy: Protection) -> Update:
@@ -224,7 +221,7 @@ def check_run(
             f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "
             "from a networkx or igraph graph, a matrix or a file."
         )
-    check_nodes(graph, objective)
+    check_node_count(graph, objective)
     if not isinstance(method, Walk) and graph.node_count == 1:
         raise ValueError("gossip needs at least 2 nodes; on one node use walks.Uniform().")
     counts = {"steps": steps, "replicates": replicates, "batch": batch, "cores": cores}

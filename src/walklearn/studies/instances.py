@@ -21,7 +21,7 @@ from collections import OrderedDict
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from walklearn.extras import package
 from walklearn.files.checked_table import CheckedTable
 from walklearn.graphs import Graph
-from walklearn.objectives import Problem, datasets
+from walklearn.objectives import Aggregate, Problem, datasets
 from walklearn.objectives.linear.domains import Ball, Domain
 from walklearn.privacy import clip_features
 from walklearn.studies.options import (
@@ -47,7 +47,6 @@ from walklearn.studies.options import (
 RUN, TUNE = 0, 1  # stages
 GRAPH, DATA, WALK = 0, 1, 2  # purposes
 MOST_BYTES = 2**28
-AGGREGATES = ("sum", "mean", "node-mean")
 SPLITS = ("similarity", "random")
 _DEFAULT_LOSSES = {"heterogeneous_rows": "squared", "diabetes": "squared", "digits": "softmax"}
 _KEYS = ("data", "rows", "loss", "penalty", "domain", "split", "aggregate", "feature_bound")
@@ -160,14 +159,14 @@ def _owners(
 
 
 def _settings(table: CheckedTable, name: str) -> dict[str, Any]:
-    """Read what is minimised over the rows, and where, as `_problem` takes it."""
+    """Read loss, penalty, domain and aggregate as keyword arguments of `_problem`."""
     domain, multiple = domain_of(table)
     return {
         "loss": loss_of(table, _DEFAULT_LOSSES.get(name, "logistic")),
         "penalty": table.number("penalty", 0.0, least=0.0),
         "domain": domain,
         "multiple": multiple,
-        "aggregate": table.choice("aggregate", AGGREGATES, "sum"),
+        "aggregate": table.choice("aggregate", get_args(Aggregate), "sum"),
         "feature_bound": table.number("feature_bound", None, above=0.0),
     }
 
@@ -181,7 +180,10 @@ def _problem(
     feature_bound: float | None,
     **settings: Any,
 ) -> Problem:
-    """The problem on these rows; multiple: of ‖w*‖, the radius of a ball in place of the domain."""
+    """Return the problem on these rows.
+
+    If `multiple` is not 0, W is a ball of radius multiple · ‖w*‖.
+    """
     if feature_bound is not None:
         X, _ = clip_features(X, feature_bound)
     if multiple:

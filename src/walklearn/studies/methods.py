@@ -26,7 +26,7 @@ from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bounds
 from walklearn.simulation.averaging import GOSSIP, Gossip
-from walklearn.studies.options import Table, arguments, named, table_of
+from walklearn.studies.options import Table, arguments, read_kind, table_of
 from walklearn.updates import UPDATES, Sgd, StepSize, Update
 from walklearn.walks import WALKS, Derived, Metropolis, Walk
 
@@ -74,7 +74,7 @@ def update_of(content: Table, step_size: StepSize | None = None) -> Update:
     >>> update_of({"update": {"name": "sgd", "average": False}}, PowerStep(0.1))
     Sgd(step_size=PowerStep(constant=0.1, exponent=0.75), average=False)
     """
-    kind, table = named(table_of(content), "update", UPDATES, Sgd.name)
+    kind, table = read_kind(table_of(content), "update", UPDATES, Sgd.name)
     settings = arguments(kind, table, ["name"], ours=["step_size"])
     if step_size is not None:
         settings["step_size"] = step_size
@@ -84,7 +84,7 @@ def update_of(content: Table, step_size: StepSize | None = None) -> Update:
 
 def finds_step(content: Table) -> bool:
     """Whether the method's update needs no step size."""
-    kind, _ = named(table_of(content), "update", UPDATES, Sgd.name)
+    kind, _ = read_kind(table_of(content), "update", UPDATES, Sgd.name)
     step_size = inspect.signature(kind).parameters.get("step_size")
     return step_size is None or step_size.default is not inspect.Parameter.empty
 

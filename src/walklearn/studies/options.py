@@ -116,21 +116,22 @@ def graph_of(content: Table, seed: Seed) -> Graph:
     return family(**settings)
 
 
-def named(
+def read_kind(
     table: CheckedTable, key: str, registry: Registry[Any], default: str
 ) -> tuple[Any, CheckedTable]:
-    """Read the class that a key names, by itself or in a table, and the table of its settings."""
+    """Return the class that a key names (directly or in a table) and the table of its settings."""
     if not isinstance(table.get(key), Mapping):
         kind = registry[table.choice(key, registry, default)]
-        return kind, CheckedTable({}, table.source, table.path)
+        path = f"{table.path}.{key}" if table.path else key
+        return kind, CheckedTable({}, table.source, path)
     inner = table.table(key)
     return registry[inner.choice("name", registry)], inner
 
 
 def loss_of(table: CheckedTable, default: str = "logistic") -> Loss:
     """The loss that the key `loss` names: "logistic", or { name = "huber", threshold = 0.5 }."""
-    kind, inner = named(table, "loss", LOSSES, default)
-    loss: Loss = kind(**arguments(kind, inner, ["name"])) if "name" in inner else kind()
+    kind, inner = read_kind(table, "loss", LOSSES, default)
+    loss: Loss = kind(**arguments(kind, inner, ["name"]))
     return loss
 
 

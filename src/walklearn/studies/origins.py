@@ -34,6 +34,24 @@ _REGISTRIES: dict[str, Registry[Any]] = {
 }
 
 
+# Walks and updates of single shipped studies, by the name of the study.
+_PAPER = "walklearn.studies.paper"
+_SHIPPED: Mapping[str, Homes] = {
+    "fig3": {
+        "walk": {
+            "unclamped": f"{_PAPER}.figure3_walks:Unclamped",
+            "equal-variance-gamma": f"{_PAPER}.figure3_walks:equal_variance_gamma",
+        }
+    },
+    "memory-private": {
+        "update": {
+            "noisy-sgd": f"{_PAPER}.noisy_memory:NoisySgd",
+            "noisy-saga": f"{_PAPER}.noisy_memory:NoisySaga",
+        }
+    },
+}
+
+
 def register_walk(name: str, home: str) -> None:
     """Let studies say `walk = name` for a walk of your own.
 
@@ -85,6 +103,11 @@ def homes_of(*tables: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         for kind, registry in _REGISTRIES.items()
     }
     return {kind: known for kind, known in homes.items() if known}
+
+
+def register_shipped(study: str) -> None:
+    """Register the walks and updates that a shipped study brings, if it is one."""
+    register_homes(_SHIPPED.get(study, {}))
 
 
 def register_homes(homes: Homes) -> None:

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from walklearn import __version__
 from walklearn.extras import extra, package
 from walklearn.files.atomic_write import atomic_write
-from walklearn.files.checked_table import CheckedTable
 from walklearn.studies.cell import FORMAT, Cell
+from walklearn.studies.origins import register_shipped
 from walklearn.studies.study import Study
 from walklearn.studies.tables import (
     CellResult,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _ABOUT = "about.json"
 _CURVES = "curves.parquet"  # a figure that was computed: it has no study.toml
+_JSON: Mapping[type, str] = {str: "a string", bool: "true or false", dict: "an object"}
 
 
 class ResultsError(ValueError):
@@ -119,7 +120,7 @@ class Results:
             started = cls.open(folder).about["started"]
         folder.mkdir(parents=True, exist_ok=True)
         cells = {cell.hash: cell.names | {"edges": cell.graph_hash} for cell in study.cells()}
-        about = _about(study.name, started, cells) | {"quick": study.is_quick}
+        about = _about(study.name, study.is_quick, started, cells)
         results = cls(folder, about)
         results._file("", "verdicts").unlink(missing_ok=True)  # they are about what was there
         results._write("study.toml", study.text.encode())
@@ -130,18 +131,18 @@ class Results:
     def of_curves(
         cls, directory: str | os.PathLike[str], points: pandas.DataFrame, question: str, note: str
     ) -> Results:
-        """Keep a figure that was computed and not simulated, in place of what was there.
+        """Store a computed figure, replacing earlier files.
 
         Parameters
         ----------
         directory
-            Where; its name is that of the figure.
+            Directory, named after the figure.
         points
             A row per point: panel, series, x, y, what the axes say, and its provenance.
         question
-            What the figure answers.
+            Question that the figure answers.
         note
-            What was chosen.
+            Choices behind the figure.
 
         Returns
         -------
@@ -149,7 +150,7 @@ class Results:
             Without cells and verdicts.
         """
         folder = Path(directory)
-        about = _about(folder.name, now(), {}) | {"question": question, "note": note}
+        about = _about(folder.name, False, now(), {}) | {"question": question, "note": note}
         folder.mkdir(parents=True, exist_ok=True)
         results = cls(folder, about)
         results._write_rows("curves", points)
@@ -159,6 +160,7 @@ class Results:
     @cached_property
     def study(self) -> Study:
         """The study as it was run."""
+        register_shipped(self.about["study"])
         path = self.directory / "study.toml"
         study = Study.from_text(path.read_text(encoding="utf-8"), str(path), check=False)
         return study.quick() if self.about["quick"] else study
@@ -236,7 +238,7 @@ class Results:
             try:
                 tables.append(parquet.read_table(path, page_checksum_verification=True))
             except (OSError, arrow.ArrowException) as error:
-                raise _damaged(path, error) from error
+                raise _damage_error(path, error) from error
         filled = [table for table in tables if len(table)] or tables[:1] or [arrow.table({})]
         # Cells kept before a column came to be have nothing there.
         every = arrow.concat_tables(filled, promote_options="default")
@@ -266,20 +268,18 @@ class Results:
         atomic_write(path, content)
 
 
-def _damaged(file: Path, problem: object) -> ResultsError:
-    return ResultsError(
-        f"{file} is damaged ({problem}): delete it and run the study again, which computes what "
-        "is missing."
-    )
+def _damage_error(file: Path, problem: Exception) -> ResultsError:
+    reason = str(problem).rstrip(".")
+    return ResultsError(f"{file} is damaged: {reason}. Delete it and run the study again.")
 
 
-def _about(study: str, started: str, cells: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of what is run, for a run that is not quick."""
+def _about(study: str, is_quick: bool, started: str, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of about.json."""
     return {
         "format": FORMAT,
         "walklearn": __version__,
         "study": study,
-        "quick": False,
+        "quick": is_quick,
         "started": started,
         "machine": machine(),
         "cells": cells,
@@ -303,19 +303,26 @@ def _read_about(folder: Path) -> dict[str, Any]:
             "run the study again into another directory."
         )
     try:
-        _check_about(CheckedTable(about), (folder / _CURVES).is_file())
+        _check_about(about, (folder / _CURVES).is_file())
     except ValueError as error:
-        raise _damaged(file, error) from error
+        raise _damage_error(file, error) from error
     checked: dict[str, Any] = about
     return checked
 
 
-def _check_about(about: CheckedTable, is_of_curves: bool) -> None:
-    """Raise a ValueError that says what is wrong with the record of a study."""
-    about.flag("quick")
-    for key in ("study", "started", "machine", *(("question", "note") if is_of_curves else ())):
-        about.text(key)
-    datetime.fromisoformat(about["started"])
-    cells = about.table("cells")
-    for cell in cells:
-        cells.table(cell).text("edges")
+def _check_about(about: Mapping[str, Any], is_of_curves: bool) -> None:
+    """Raise a ValueError if the content of about.json is invalid."""
+    kinds = {"study": str, "quick": bool, "started": str, "machine": str, "cells": dict}
+    if is_of_curves:
+        kinds |= {"question": str, "note": str}
+    for key, kind in kinds.items():
+        if not isinstance(about.get(key), kind):
+            found = json.dumps(about[key])[:60] if key in about else "missing"
+            raise ValueError(f"{key!r} must be {_JSON[kind]}, and is {found}")
+    try:
+        datetime.fromisoformat(about["started"])
+    except ValueError as error:
+        raise ValueError(f"'started' must be an ISO 8601 time: {error}") from error
+    for name, cell in about["cells"].items():
+        if not isinstance(cell, dict) or not isinstance(cell.get("edges"), str):
+            raise ValueError(f"'cells' must name the 'edges' of {name!r}")

@@ -198,16 +198,20 @@ class Study:
         changes = dict(self.quick_changes)
         tuning = changes.pop("tuning_instances", None)
 
-        def quicker(steps: Table) -> Table:
+        def with_fewer_tuning_instances(steps: Table) -> Table:
             is_tuned = "constants" in steps and tuning is not None
             return {**steps, "tuning_instances": tuning} if is_tuned else steps
 
         return replace(
             self,
             **changes,
-            step_sizes={name: quicker(table) for name, table in self.step_sizes.items()},
+            step_sizes={
+                name: with_fewer_tuning_instances(table) for name, table in self.step_sizes.items()
+            },
             methods={
-                name: {**table, STEPS: quicker(table[STEPS])} if STEPS in table else table
+                name: {**table, STEPS: with_fewer_tuning_instances(table[STEPS])}
+                if STEPS in table
+                else table
                 for name, table in self.methods.items()
             },
             is_quick=True,
@@ -328,7 +332,7 @@ def _build(study: Study, table: CheckedTable) -> None:
                     any_step = None if finds_step(method) else ConstantStep(1.0)
                     update = update_of(method, any_step)
                     if isinstance(made, Walk):
-                        Setting(posed, made, update)  # raises what does not fit
+                        Setting(posed, made, update)  # raises an error if the parts do not fit
                     else:
                         gossip_step(update)
                 except InfeasiblePrivacyError as error:

@@ -33,7 +33,7 @@ import numpy as np
 
 from walklearn.checks import check_kind, check_number
 from walklearn.graphs import Graph
-from walklearn.graphs.graph import check_nodes
+from walklearn.graphs.graph import check_node_count
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import NoMinimiserError
 from walklearn.theory.cautions import cautions
@@ -318,7 +318,7 @@ def _check_arguments(graph: Graph, problem: Problem, walk: Walk) -> None:
     check_kind("graph", graph, Graph, f"a Graph{order}")
     check_kind("problem", problem, Problem, f"a Problem{order}")
     check_kind("walk", walk, Walk, f"a walk such as walks.Weighted(){order}")
-    check_nodes(graph, problem)
+    check_node_count(graph, problem)
 
 
 def _lines(d: Diagnosis) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
 from walklearn.checks import check_number
 from walklearn.graphs import Graph
-from walklearn.graphs.graph import check_nodes
+from walklearn.graphs.graph import check_node_count
 from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.objectives import Problem
 from walklearn.parts import is_current
@@ -407,7 +407,7 @@ def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
     """Return L_i of the objective's nodes, for a walk of that name, which needs them."""
     if objective is None:
         raise TypeError(f"{walk} needs the objective, to take L_i from: pass it after the graph.")
-    check_nodes(graph, objective)
+    check_node_count(graph, objective)
     if has_row_smoothness(objective):
         constants = objective.importance
     else:

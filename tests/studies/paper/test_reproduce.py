@@ -8,13 +8,14 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
 
-from tests.running import invoke, walklearn
+from tests.running import invoke, python, walklearn
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.paper import catalogue, figure1
 from walklearn.studies.paper.catalogue import COMPUTED, NAMES, STUDIES
@@ -118,12 +119,26 @@ def test_the_page_shows_everything(done: tuple[Path, Result]) -> None:
 
 
 def test_a_page_of_stored_results_is_drawn_by_a_new_process(done: tuple[Path, Result]) -> None:
-    """Walks and updates that exist for one study must be known there."""
+    """A new process knows the walks and updates of a single study."""
     page = done[0].parent / "again.html"
     for name in ("fig3", "memory-private"):
         result = walklearn("report", done[0] / name, "--out", page)
         assert result.returncode == 0, result.stderr
         assert sections(page) == [name]
+
+
+def test_stored_results_are_read_by_a_new_process(done: tuple[Path, Result]) -> None:
+    code = """
+        import sys
+        from walklearn.studies import Results
+        from walklearn.studies.paper import figure1
+        from walklearn.updates import UPDATES
+        from walklearn.walks import WALKS
+        print("unclamped" in WALKS, Results.open(sys.argv[1]).study.name, "unclamped" in WALKS)
+        print("noisy-sgd" in UPDATES, Results.open(sys.argv[2]).study.name, "noisy-sgd" in UPDATES)
+    """
+    result = python(dedent(code), done[0] / "fig3", done[0] / "memory-private")
+    assert result.stdout.split() == ["False", "fig3", "True", "False", "memory-private", "True"]
 
 
 def test_what_is_finished_is_not_computed_again(done: tuple[Path, Result], shrunk: None) -> None:

@@ -63,13 +63,13 @@ def test_results_of_another_version(copy: Path) -> None:
         ({"cells": {"f00d": 1}}, "cells"),
         ({"study": ["a"]}, "study"),
         ({"quick": "no"}, "quick"),
-        ({"started": "yesterday"}, "yesterday"),
+        ({"started": "yesterday"}, "started"),
     ],
 )
 def test_what_the_directory_says_of_itself_is_wrong(copy: Path, change: dict, words: str) -> None:
     about = json.loads((copy / "about.json").read_text())
     (copy / "about.json").write_text(json.dumps(about | change))
-    refused(drawn(copy), "about.json", words)
+    refused(drawn(copy), "about.json", words, "damaged")
     refused(drawn(copy.parent, "--out", copy.parent / "page.html"), "about.json", words)
 
 

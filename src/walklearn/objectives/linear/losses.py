@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -118,10 +118,13 @@ class Loss(ABC):
 
     def check_targets(self, targets: Array) -> None:
         """Raise ValueError if the loss takes signs and a target is neither −1 nor +1."""
+        if self.takes != "sign":
+            return
         wrong = np.flatnonzero((targets != 1.0) & (targets != -1.0))
-        if self.takes == "sign" and wrong.size:
+        if wrong.size:
+            name = repr(self).removesuffix("()") if is_dataclass(self) else type(self).__name__
             raise ValueError(
-                f"{repr(self).removesuffix('()')} takes labels -1 and +1, but row {wrong[0]} has "
+                f"{name} takes labels -1 and +1, but row {wrong[0]} has "
                 f"label {targets[wrong[0]]:g}. Map your two classes first, for example y = "
                 "np.where(label == positive_label, 1.0, -1.0), or use Softmax for classes 0..K-1."
             )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from walklearn.studies import Study
-from walklearn.studies.paper import figure3_walks, noisy_memory
+from walklearn.studies.origins import register_shipped
 
 COMPUTED = {
     "fig1a": "Which δ does Gamma noise of a given level have, and where is its floor?",
@@ -26,11 +26,6 @@ STUDIES = (
     "communication", "memory", "memory-private", "real-data",
 )  # fmt: skip
 NAMES = (*COMPUTED, *STUDIES)
-
-
-# Results of a shipped study are read by its walks and updates, too.
-figure3_walks.register()
-noisy_memory.register()
 
 
 def select(wanted: Sequence[str]) -> list[str]:
@@ -46,6 +41,7 @@ def select(wanted: Sequence[str]) -> list[str]:
 
 def shipped_study(name: str) -> Study:
     """A shipped study, read from its file."""
+    register_shipped(name)
     return Study.from_text(_text(name), f"{name}.toml")
 
 

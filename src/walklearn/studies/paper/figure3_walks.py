@@ -36,16 +36,9 @@ import numpy as np
 from walklearn.arrays import Arrays, Vector
 from walklearn.graphs import Graph
 from walklearn.privacy import Gamma, Laplace, Mechanism
-from walklearn.studies import register_walk
 from walklearn.walks import Hop, Metropolis, Weighted
 from walklearn.walks.walk import Generators, View
 from walklearn.walks.weighted import Reweight
-
-
-def register() -> None:
-    """Let studies name these walks."""
-    register_walk("unclamped", f"{__name__}:Unclamped")
-    register_walk("equal-variance-gamma", f"{__name__}:equal_variance_gamma")
 
 
 def equal_variance_gamma(*, privacy: Laplace, reweight: Reweight = "released") -> Weighted:

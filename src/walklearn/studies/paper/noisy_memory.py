@@ -40,14 +40,7 @@ import numpy as np
 from walklearn.arrays import Array, Arrays, ArraySpec, Specs
 from walklearn.objectives import Problem
 from walklearn.privacy import ModelNoise
-from walklearn.studies import register_update
 from walklearn.updates import StepSize, Update, VisitContext, VisitResult
-
-
-def register() -> None:
-    """Let studies name these updates."""
-    for kind in ("Sgd", "Saga"):
-        register_update(f"noisy-{kind.lower()}", f"{__name__}:Noisy{kind}")
 
 
 class _Noisy(Update):
