@@ -57,7 +57,7 @@ def test_an_own_loss_is_named_by_its_class_where_labels_are_no_signs() -> None:
 
     with pytest.raises(ValueError, match="Logistic takes labels"):
         Logistic().check_targets(np.array([1.0, 0.0]))
-    with pytest.raises(ValueError, match="^Own takes labels"):
+    with pytest.raises(ValueError, match=r"^Own takes labels"):
         Own().check_targets(np.array([1.0, 0.0]))
 
 

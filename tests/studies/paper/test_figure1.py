@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from walklearn.privacy import ClampedGamma, Gamma
@@ -28,6 +31,9 @@ def test_least_theta_keeps_the_promise_and_ends_at_the_floor(
     monkeypatch.setattr(figure1, "CALIBRATED_AT", np.array([0.5, 2.5, 6.0]))
     for curve in figure1.theta_curves(BOUNDS, lemma=False):
         delta = figure1.DELTAS[curve.number]
+        if "left of this" in curve.series:
+            assert set(curve.x) == {gamma_smallest_epsilon(delta, BOUNDS)}
+            continue
         kind = ClampedGamma if "clamped" in curve.how else Gamma
         for epsilon, theta in zip(curve.x, curve.y, strict=True):
             if np.isnan(theta):
@@ -43,3 +49,11 @@ def test_what_cannot_be_reached_has_no_line(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(figure1, "CALIBRATED_AT", np.array([3.0, 9.0]))
     hows = {curve.how for curve in figure1.theta_curves((10.0, 100.0))}
     assert hows == {"clamped to the bounds"}  # the unclamped needs ε above 17
+
+
+def test_dotted_lines_mark_where_each_delta_begins(tmp_path: Path) -> None:
+    folder, picture = figure1.compute("fig1b", tmp_path)
+    limits = [name for name in picture.blocks[0].names if "left of this" in name]
+    assert len(limits) == len(figure1.DELTAS)
+    stored = pd.read_parquet(folder / "curves.parquet")
+    assert set(limits) <= set(stored["series"])

@@ -46,9 +46,9 @@ SHOWN: tuple[Bounds, ...] = ((50.0, 100.0), (10.0, 100.0))
 #: What the vertical axis says, and whether it is logarithmic.
 AXES = {"fig1a": ("δ", False), "fig1b": ("least θ", True)}
 
-_FLOOR = "floor"
+_FLOOR, _LIMIT = "floor", "limit"
 # Lines of a family share a colour; how they were computed is told by their dashes.
-_DASHES = {"exactly": 0, "by the paper's lemma": 1, "clamped to the bounds": 2}
+_DASHES = {"exactly": 0, "by the paper's lemma": 1, "clamped to the bounds": 2, _LIMIT: 3}
 _BLACK_DOTS = 4 * len(COLOURS) - 1
 _NOTE = (
     "The paper states no bounds for the values; shown are 50 to 100 (ρ = 2) and 10 to 100 "
@@ -82,16 +82,27 @@ def delta_curves(bounds: Bounds, thetas: Sequence[float] = ()) -> Iterator[Curve
 
 
 def theta_curves(bounds: Bounds, lemma: bool = True, clamped: bool = True) -> Iterator[Curve]:
-    """The least θ against ε for each of `DELTAS`; NaN where no θ will do."""
+    """Yield the least θ against ε for each of `DELTAS`, and vertical lines where each begins.
+
+    θ is NaN where no θ will do.
+    """
+    limits = {delta: gamma_smallest_epsilon(delta, bounds) for delta in DELTAS}
+    heights: list[Array] = []
     for number, delta in enumerate(DELTAS):
-        feasible = gamma_smallest_epsilon(delta, bounds) < CALIBRATED_AT[-1]
+        feasible = limits[delta] < CALIBRATED_AT[-1]
         kinds = [("gamma", "tight", "exactly", feasible),
                  ("gamma", "lemma", "by the paper's lemma", lemma and feasible),
                  ("clamped-gamma", "tight", "clamped to the bounds", clamped)]  # fmt: skip
         for kind, accounting, how, wanted in kinds:
             if wanted:
                 values = _least_thetas(kind, delta, bounds, accounting)
+                heights.append(values)
                 yield Curve(f"δ = {format_upper(delta)} {how}", CALIBRATED_AT, values, number, how)
+    for number, (delta, limit) in enumerate(limits.items()):
+        if 0.0 < limit < CALIBRATED_AT[-1]:
+            ends = np.array([np.nanmin(heights), np.nanmax(heights)])
+            series = f"δ = {format_upper(delta)}: no θ will do left of this"
+            yield Curve(series, np.full(2, limit), ends, number, _LIMIT)
 
 
 def _least_thetas(kind: str, delta: float, bounds: Bounds, accounting: Any) -> Array:
@@ -108,7 +119,7 @@ def _least_thetas(kind: str, delta: float, bounds: Bounds, accounting: Any) -> A
 
 
 def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, Picture]:
-    """Compute fig1a or fig1b into `out`/name; the directory and the picture."""
+    """Compute fig1a or fig1b into `out`/name. Return the directory and the picture."""
     from walklearn.studies.cell import digest
     from walklearn.studies.results import Results
     from walklearn.studies.tables import keeping, origin
