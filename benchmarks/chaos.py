@@ -180,8 +180,8 @@ class Chaos:
 def seconds_without_holder(network: LocalNetwork, patience: float) -> float:
     """Kill whoever has the token; how long until the others have made further updates."""
     while True:
-        looks = network.statuses()
-        found = [number for number, look in enumerate(looks) if look["phase"] in HOLDING]
+        statuses = network.statuses()
+        found = [number for number, each in enumerate(statuses) if each["phase"] in HOLDING]
         if not found:
             time.sleep(0.01)
             continue

@@ -170,8 +170,8 @@ def _kill_the_holder(
     """Kill for good whoever has the token, if the others can still reach each other."""
     limit = time.monotonic() + patience
     while time.monotonic() < limit:
-        for number, look in enumerate(network.statuses()):
-            has_it = look["phase"] in ("holding", "handing over") and look["updates"] >= after
+        for number, status in enumerate(network.statuses()):
+            has_it = status["phase"] in ("holding", "handing over") and status["updates"] >= after
             if has_it and _is_connected(graph, number):
                 token = network.newest(number)
                 network.kill(number)

@@ -137,7 +137,7 @@ def tried(loss, curvature, score, target, slope, square):  # type: ignore[no-unt
 
 
 def assert_short_test_agrees(loss: Any, compiled: Any, spread: float) -> None:
-    """L̂ stays as it is by the test in full, wherever the short test says so."""
+    """Wherever the short test skips a row, the full test leaves L̂ unchanged."""
     generator = np.random.default_rng(1)
     scores, square = spread * generator.standard_normal(4000), 2.5
     targets = np.sign(generator.standard_normal(4000))

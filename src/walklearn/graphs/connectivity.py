@@ -67,7 +67,7 @@ def component_labels(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int3
 
     links = adjacency_matrix(*(array.astype(np.int32, copy=False) for array in (indptr, indices)))
     if breadth_first_order(links, 0, return_predecessors=False).size == connected.size:
-        return connected  # far quicker than to number components
+        return connected  # much faster than numbering the components
     labels: NDArray[np.int32] = connected_components(links, directed=False)[1]
     return labels
 

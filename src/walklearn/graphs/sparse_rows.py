@@ -55,7 +55,7 @@ def symmetric_rows(
 
 
 def adjacency_matrix(indptr: IndexArray, indices: IndexArray) -> SparseMatrix:
-    """The rows as a matrix of zeros and ones; all ones are the same number in memory."""
+    """Return the adjacency matrix. Its data is one broadcast 1.0 and cannot be written to."""
     from scipy.sparse import csr_array  # a node of a network has no graph, and no scipy
 
     nodes, ones = indptr.size - 1, np.broadcast_to(np.float64(1.0), indices.shape)

@@ -225,7 +225,7 @@ class GossipSetting:
 
     @cached_property
     def update(self) -> Sgd:
-        """The update that nodes make of their own models."""
+        """SGD update of each node's own model."""
         return Sgd(self.step_size)
 
     @property
@@ -292,7 +292,7 @@ class Network(NamedTuple):
 
 
 def weighted_means(models: Array, weighted_sums: Array, step_size_sums: Array) -> Array:
-    """Return w̄ of each node; its model, as long as it has made no update.
+    """Return w̄ of each node, or the model of a node without updates.
 
     Parameters
     ----------

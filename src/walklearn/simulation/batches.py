@@ -177,7 +177,7 @@ class WalkBatch(Batch):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Prepare to advance from the starts."""
+        """Build the state from which the batch advances."""
 
     def _bound(
         self, setting: Setting, streams: Sequence[Streams], starts: Sequence[Position] | None

@@ -124,8 +124,9 @@ def data_of(problem: Problem) -> Any:
 
 def has_one_row(problem: Problem, sparse: bool = False) -> bool:
     """True if each node has one row, dense or sparse, and one score."""
-    is_such = problem.is_sparse == sparse and problem.outputs == 1
-    return is_such and bool((np.diff(problem.offsets) == 1).all())
+    if problem.is_sparse != sparse or problem.outputs != 1:
+        return False
+    return bool((np.diff(problem.offsets) == 1).all())
 
 
 def node_streams_of(streams: Sequence[Streams]) -> Array:

@@ -24,14 +24,14 @@ def on_threads(
     This thread takes its share: with a new one for each core, two would often begin on the same
     core, since this thread has not left its own yet.
     """
-    waiting = iter(calls)  # shared: each call goes to the thread that asks first
+    waiting = iter(calls)  # shared by all threads: each takes the next call
 
     def work() -> None:
         try:
             for call in waiting:
                 call()
         except BaseException:
-            list(waiting)  # leaves no call to the others
+            list(waiting)  # exhaust it, to stop the other threads
             stop()
             raise
 

@@ -264,10 +264,10 @@ def _problem(canary: float) -> Problem:
 def _observe(
     problem: Problem, noise: ModelNoise, visits: int, walks: int, observe: ObserveVisits
 ) -> tuple[Array, Array]:
-    """Return what the neighbour computes from all walks on one data set.
+    """Return the neighbour's observations of all walks on one data set.
 
-    The first are clipped sum + noise of each visit, (walks, visits, size); the second the noise of
-    the contributions of some walks in whole steps of the grid, (walks, contributions, size).
+    They are the moves, shape (walks, visits, size), and the noise in steps of the grid, shape
+    (walks, contributions, size).
     """
     reach = problem.row_factor(0) * noise.clip * (noise.noise_multiplier + _ROWS) * visits
     step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)

@@ -96,7 +96,7 @@ def _noise() -> list[str]:
 
 
 def _walk_keys(walk: Callable[..., Walk]) -> list[str]:
-    """The keys that the table of a walk may have: its arguments, and those about a release."""
+    """Return the keys allowed in a walk's table: its arguments and those of a release."""
     names = inspect.signature(walk).parameters
     release = [*_RELEASE, *_noise()] if "privacy" in names else []
     return [*(name for name in names if name not in _OURS), *release]
@@ -158,7 +158,7 @@ def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) ->
             raise table.error("delta", f"follows from {noise} and epsilon: leave it out.")
         mechanism: Mechanism = kind(**stated, bounds=bounds, **options)
         if "epsilon" in table:
-            mechanism.delta(table["epsilon"])  # raises what is wrong with it
+            mechanism.delta(table["epsilon"])  # raises an error if epsilon is invalid
         return mechanism
     for key in ("epsilon", "delta"):
         if key not in table:

@@ -1,9 +1,9 @@
 """Pools of workers that perform the tasks of a study.
 
 `Here` is this process, `Processes` are worker processes of this machine, `Ray` is a Ray cluster.
-All call the same function on the same tasks, whose random numbers do not depend on the worker. Each
-takes tasks by `submit`, gives their outcomes in any order by `outcomes`, and raises the error of a
-failed task there; `close` stops its workers at once, also in the middle of a task.
+All call the same function on the same tasks, whose random numbers do not depend on the worker.
+`submit` queues a task. `outcomes` yields finished tasks in any order and raises the error of a
+failed one. `close` stops the workers at once.
 A worker's death loses no result: another worker performs its task.
 """
 
@@ -124,7 +124,8 @@ class Processes:
         """Kill the workers."""
         self._closed = True
         for worker in list(self._started):
-            worker.process.kill()  # a thread that waits for its answer notices
+            # The thread that waits for its answer then sees that the process has ended.
+            worker.process.kill()
         self._threads.shutdown(cancel_futures=True)
         for worker in self._started:
             worker.end()

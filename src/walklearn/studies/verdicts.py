@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pandas
 
 FEWEST_INSTANCES = 10
-SLOPE_WINDOW = 0.1  # a slope is measured from this share of the updates on
+SLOPE_WINDOW = 0.1  # slopes leave out the updates before this share of all
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"
 _MEDIANS = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile, of medians"
 _PERCENTILE = f"bootstrap over instances, {RESAMPLES} resamples, percentile"
@@ -157,7 +157,7 @@ def _judge(claim: Claim, evidence: _Evidence) -> Iterator[Verdict]:
 def _judge_pairs(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
     """Compare two methods by their errors at a cost, or by the costs of an error."""
     if claim.kind == "cost-to-target":
-        # Many never arrive: a median still says something where a mean is infinite.
+        # Some runs never reach the target, so their cost is infinite: compare medians.
         reading = replace(reading, at=claim.target, interval=_MEDIANS)
     for better, worse, cost in product(claim.better, claim.worse, claim.costs):
         verdict = replace(reading, better=better, worse=worse, cost=cost)

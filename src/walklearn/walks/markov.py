@@ -56,7 +56,7 @@ def stationary_or_nan(walk: Walk, graph: Graph, objective: Any) -> Vector:
 
 
 def stochastic_matrix(graph: Graph, shares: Vector) -> SparseMatrix:
-    """Return the matrix with these entries for the neighbours of each node.
+    """Return the transition matrix with these probabilities of moving to neighbours.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def stochastic_matrix(graph: Graph, shares: Vector) -> SparseMatrix:
     Returns
     -------
     csr_array
-        What rows lack to one is on the diagonal.
+        Rows sum to one; the diagonal holds the remainder.
     """
     from scipy.sparse import csr_array, diags_array
 

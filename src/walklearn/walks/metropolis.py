@@ -173,7 +173,8 @@ class Metropolis(Walk):
         if proposal is None:
             return Hop(view.node, 0, token, state)
         place, decider = proposal
-        if not decider * view.own_announcement[0] <= view.announced[place][0]:  # also if NaN
+        if not decider * view.own_announcement[0] <= view.announced[place][0]:
+            # a comparison with NaN is false, so the token stays
             return Hop(view.node, 0, token, state)
         return Hop(int(view.neighbours[place]), 1, token, state)
 

@@ -27,9 +27,9 @@ class Domain(ABC):
     Attributes
     ----------
     name
-        What files, plans and the command line call the domain.
+        Name of the domain in files, plans and on the command line.
     bounded
-        Whether W is bounded, as the theorems assume.
+        True if W is bounded, as the theorems assume.
     """
 
     name: ClassVar[str]

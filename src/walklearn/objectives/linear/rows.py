@@ -48,7 +48,7 @@ def check_rows(
 
 
 def check_finite(finite: NDArray[np.bool_]) -> None:
-    """Refuse rows of which not all are finite."""
+    """Raise a ValueError that names the first row with a value that is NaN or infinite."""
     bad = np.flatnonzero(~finite)
     if bad.size:
         raise ValueError(

@@ -185,7 +185,7 @@ def facts(results: dict[str, list[Result]]) -> list[dict[str, Any]]:
 
 
 def table(runs: list[dict[str, Any]]) -> list[list[str]]:
-    """A line for each of the `facts`: step constant, cost, final error with its interval."""
+    """Return a table row for each run: step constant, cost, final error with its interval."""
     heads = ["setting", "method", "c", "updates", "messages", "MB", "f(w) − f*", "interval"]
     lines = [
         [

@@ -253,7 +253,7 @@ def _curves(
     cost: str = "updates",
     centre: str = "mean",
 ) -> Block:
-    """The convergence curves of a study, its methods by other names."""
+    """Return the convergence curves of a study with its methods renamed."""
     metric = stored.results.study.metric
     block = convergence(stored.cells, metric)
     figures = [
@@ -266,7 +266,7 @@ def _curves(
 
 
 def _titled(block: Block, title: str) -> list[Figure]:
-    """The panels with titles that name what they are of, such as "{graph}, {problem}"."""
+    """Return the panels with titles made from their keys, such as "{graph}, {problem}"."""
     return [replace(figure, title=title.format(**figure.of)) for figure in block.figures]
 
 

@@ -85,7 +85,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Figure:
-    """One panel. ``of`` says what all its series are of, such as graph and problem."""
+    """One panel. ``of`` holds the keys that its series share, such as graph and problem."""
 
     title: str
     series: Sequence[Series]
@@ -199,7 +199,7 @@ def curves_block(
     axes: tuple[str, str, bool],
     styles: Mapping[str, int] | None = None,
 ) -> Block:
-    """Lines of y against x; axes: their labels, and whether that of y is logarithmic."""
+    """Return a block of lines. axes: labels of x and y, and True if y is logarithmic."""
     x_label, y_label, y_log = axes
     labels = {"x": "x", "y": "y", "x_label": x_label, "y_label": y_label}
     options = {**labels, "x_log": False, "y_log": y_log}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Tables = Mapping[str, Mapping[str, Any]]
 
-#: Columns of the facts that a reader of figures asks for, and what they are called here.
+#: Labels of the facts that figures and tables show.
 FACTS = {
     "constant": "step constant c",
     "boundary_share": "ended on the boundary of W",

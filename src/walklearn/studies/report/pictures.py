@@ -40,8 +40,8 @@ MANY_LINES = 5  # beyond, their bands are fainter
 class Picture:
     """Blocks whose panels fill a grid, row by row.
 
-    panel: width and height of one, in inches. share_y: "row" if the panels of a row reach equally
-    far up and down.
+    panel: width and height of one, in inches. share_y: "row" if the panels of a row share their y
+    axis.
     """
 
     blocks: Sequence[Block]

@@ -37,7 +37,7 @@ _ESTIMATES = {
     "slope": "Slope of ln(error) over ln(updates). Holds at or below q − 1.",
     "rank": "Spearman's rank correlation of {worse} and error over graphs. Holds above 0.",
 }
-_SIDES = {  # what is so where a claim holds, and what where it does not
+_SIDES = {  # statement if the claim holds, statement if it does not
     "beats": ("{better} is better", "{worse} is better"),
     "cost-to-target": ("{better} gets there at less cost", "{worse} does"),
     "slope": ("the error falls as fast as claimed", "it falls more slowly"),
@@ -69,7 +69,7 @@ class Claim:
 
     id: str
     text: str
-    sides: list[str]  # what is so where it holds, and what where it does not
+    sides: list[str]  # statement if the claim holds, statement if it does not
     source: str
     estimate: str
     rows: list[Row]
