@@ -19,6 +19,8 @@ from tests.running import invoke, python, walklearn
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.paper import catalogue, figure1
 from walklearn.studies.paper.catalogue import COMPUTED, NAMES, STUDIES
+from walklearn.studies.paper.panels import PICTURES
+from walklearn.studies.report.sections import Stored
 from walklearn.studies.tables import PROVENANCE
 
 real_study = catalogue.shipped_study
@@ -125,6 +127,20 @@ def test_a_page_of_stored_results_is_drawn_by_a_new_process(done: tuple[Path, Re
         result = walklearn("report", done[0] / name, "--out", page)
         assert result.returncode == 0, result.stderr
         assert sections(page) == [name]
+
+
+def test_panels_of_predictions_have_a_colour_per_graph_and_their_correlations(
+    done: tuple[Path, Result],
+) -> None:
+    stored = Stored(Results.open(done[0] / "bounds"), done[0])
+    blocks = PICTURES["bounds"](stored).blocks
+    study = stored.results.study
+    assert len({block.caption for block in blocks}) == 1
+    for block in blocks:
+        assert f"{study.instances} instances" in block.caption
+        assert [block.style(graph) for graph in study.graphs] == list(range(len(study.graphs)))
+        assert len(block.figures) == len(study.methods) * len(study.step_sizes)
+        assert all("ρ = " in figure.title for figure in block.figures)
 
 
 def test_stored_results_are_read_by_a_new_process(done: tuple[Path, Result]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from walklearn.plots.axes import COLOURS
 from walklearn.privacy.accounting.printing import format_upper
 from walklearn.studies.claims import PREDICTIONS
-from walklearn.studies.report.bands import centre_control, cost_control, metric_control
+from walklearn.studies.report.bands import INTERVAL, centre_control, cost_control, metric_control
 from walklearn.studies.report.figures import Block, Figure, Series
 from walklearn.studies.report.final_errors import scatter, tradeoff
 from walklearn.studies.report.pictures import Picture
@@ -150,11 +150,47 @@ def real_data(stored: Stored) -> Picture:
 
 
 def bounds(stored: Stored) -> Picture:
-    """Final error against the constant and against the mixing time, a point per graph."""
+    """A row per prediction and walk, a column per problem and step, a colour per graph."""
     study = stored.results.study
-    scatters = [scatter(stored.cells, stored.facts, study.metric, fact) for fact in PREDICTIONS]
-    panels = len(study.problems) * len(study.step_sizes)
-    return Picture([block for block in scatters if block is not None], panels, (3.6, 3.1))
+    caption = (
+        f"{_size(stored)} A point per graph. Across: mean over the instances, from the facts of "
+        f"the same cell. Up: the last record. Bar: {INTERVAL}. ρ: Spearman's rank correlation."
+    )
+    blocks, styles = [], {graph: number for number, graph in enumerate(study.graphs)}
+    for fact in PREDICTIONS:
+        block = scatter(stored.cells, stored.facts, study.metric, fact)
+        if block is None:
+            continue
+        figures = [
+            replace(figure, title=_ranked(stored, fact, one.name, figure.of), series=_points(one))
+            for method in study.methods
+            for figure in block.figures
+            for one in figure.series
+            if one.name == method
+        ]
+        options = {**block.options, "mode": "markers"}  # labels of equal constants would overlap
+        blocks.append(
+            replace(block, figures=figures, caption=caption, options=options, styles=styles)
+        )
+    return Picture(blocks, len(study.problems) * len(study.step_sizes), (3.2, 2.6))
+
+
+def _points(line: Series) -> list[Series]:
+    """Return a series for each point, named by its label."""
+    return [
+        replace(line, name=str(label), columns={name: list(values)[place : place + 1]
+                                                for name, values in line.columns.items()})
+        for place, label in enumerate(line.columns["label"])
+    ]  # fmt: skip
+
+
+def _ranked(stored: Stored, fact: str, method: str, of: Mapping[str, str]) -> str:
+    """Return the title of a panel, with the rank correlation of prediction and error if judged."""
+    title = f"{method} walk, {of['problem']}, {of['step_size']}"
+    rows = stored.verdicts
+    for name, value in {**of, "better": method, "worse": fact}.items():
+        rows = rows[rows[name] == value] if name in rows else rows
+    return title if rows.empty else f"{title}\nρ = {rows.sort_values('at')['ratio'].iloc[-1]:.2f}"
 
 
 def topologies(stored: Stored) -> Picture:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from walklearn.files.atomic_write import atomic_write
-from walklearn.plots.axes import COLOURS, colour, dash, draw_band, dress, visible
+from walklearn.plots.axes import COLOURS, colour, dash, draw_band, dress, plain_ticks, visible
 from walklearn.studies.report.figures import Block, Figure, Series
 from walklearn.studies.report.verdict_table import SYMBOLS
 from walklearn.wording import number
@@ -121,7 +121,7 @@ def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
         axes.errorbar(
             visible(x) if log["x"] else x, visible(y) if log["y"] else y,
             linestyle=dash(place) if "lines" in mode else "none", linewidth=1.6, elinewidth=1.2,
-            marker="o" if "markers" in mode else None, markersize=5, capsize=2, **style,
+            marker=_marker(place, mode), markersize=5, capsize=2, **style,
         )  # fmt: skip
         if "text" in mode:
             for at, label in zip(zip(x, y, strict=True), series.columns["label"], strict=True):
@@ -133,7 +133,19 @@ def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
         axes.set_xticks([], minor=True)
     if "lines" not in mode:
         axes.margins(0.1)
+        across = np.concatenate([series.numbers(x_name) for series in _shown(block, figure)])
+        low, high = np.nanmin(across), np.nanmax(across)
+        if log["x"] and high < 5.0 * low:  # near each other or equal: room, and few ticks
+            axes.set_xlim(0.5 * low, 2.0 * high)
+            plain_ticks(axes.xaxis)
     dress(axes, block.label("x"), block.label("y"))
+
+
+def _marker(number: int, mode: str) -> str | None:
+    """Return the marker of the n-th series; without lines, another one where colours repeat."""
+    if "markers" not in mode:
+        return None
+    return "o" if "lines" in mode else "os^D"[number // len(COLOURS) % 4]
 
 
 def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
