@@ -287,7 +287,7 @@ class Network(NamedTuple):
 
     @property
     def averages(self) -> Array:
-        """Each node's own w̄; its model, as long as it has made no update."""
+        """w̄ of each node, or the model of a node without updates."""
         return weighted_means(self.models, self.weighted_sums, self.step_size_sums[:, None])
 
 
