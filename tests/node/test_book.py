@@ -196,7 +196,7 @@ def test_the_keeper_uses_the_command_line(tmp_path: Path) -> None:
                for name in ("alice", "bob", "carol")]  # fmt: skip
     assert "book 1, 3 participants" in book("add", file, *invites)
     page = book("add", file, "--edge", "alice", "bob")
-    assert "falls into 2 parts" in page
+    assert "2 pieces" in page
     assert "parts" not in book("add", file, "--edge", "alice", "carol")
     assert "2 participants" in book("add", file, "--remove", "carol")
     assert "nothing to add" in book("add", file)
