@@ -73,16 +73,14 @@ def component_labels(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int3
 
 
 def _all_reached(indptr: IndexArray, indices: IndexArray) -> bool:
-    """Whether a token that starts at node 0 can get everywhere; for a few nodes, without SciPy."""
-    seen = np.zeros(indptr.size - 1, dtype=np.bool_)
-    waiting, seen[0] = [0], True
-    while waiting:
+    """True if every node can be reached from node 0; for a few nodes, without SciPy."""
+    starts, seen, waiting = indptr.tolist(), {0}, [0]
+    while waiting and len(seen) < len(starts) - 1:
         node = waiting.pop()
-        near = indices[indptr[node] : indptr[node + 1]]
-        new = near[~seen[near]]
-        seen[new] = True
-        waiting += new.tolist()
-    return bool(seen.all())
+        new = set(indices[starts[node] : starts[node + 1]].tolist()) - seen
+        seen |= new
+        waiting += new
+    return len(seen) == len(starts) - 1
 
 
 def is_two_sided(indptr: IndexArray, indices: IndexArray) -> bool:
