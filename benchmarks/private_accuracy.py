@@ -148,7 +148,7 @@ def score(epsilon: float | None, X: np.ndarray, y: np.ndarray, case: Case, split
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         walk.fit(train, y_train, nodes=owners)
-    ratio = 0.0 if walk.allotment_ is None else walk.allotment_.relative_noise
+    ratio = 0.0 if walk.budget_plan_ is None else walk.budget_plan_.noise_to_signal
     return Score(float(np.mean(walk.predict(test) == y_test)), ratio)
 
 

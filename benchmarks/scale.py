@@ -30,7 +30,7 @@ from benchmarks.measurement import Measurement, main
 BUILD = Path(__file__).parent / "build"
 DEGREE = 20
 HOPS = 5_000_000
-MOST_TO_DIAGNOSE = (
+MAX_TO_DIAGNOSE = (
     1_000_000  # at ten times that, the matrix of the walk and its twins would take 9.6 GB
 )
 NODES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -72,7 +72,7 @@ def measure(nodes: int, features: int, hops: int) -> dict[str, float]:
     _, second = seconds_of(simulate)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000  # Linux: KB
     diagnosed = math.nan
-    if nodes <= MOST_TO_DIAGNOSE:
+    if nodes <= MAX_TO_DIAGNOSE:
         _, diagnosed = seconds_of(lambda: wl.theory.diagnose(graph, problem, walk))
     return {"build": built, "first simulation": first, "hops": hops / second, "memory": memory,
             "diagnose": diagnosed}  # fmt: skip

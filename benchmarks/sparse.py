@@ -27,8 +27,8 @@ from benchmarks.measurement import Measurement, main
 from walklearn import Problem, RandomWalkClassifier
 
 PENALTY = 1e-3
-MOST_TRIES = 43
-TARGET, MOST_BYTES = 3.0, 1.5
+MAX_TRIES = 43
+TARGET, MAX_BYTES = 3.0, 1.5
 
 # (name, rows, features, density, values are 1, nodes (None: one per row), batch, update)
 CASES: list[tuple[str, int, int, float, bool, int | None, int | None, str]] = [
@@ -89,7 +89,7 @@ def bytes_of(rows: Any) -> int:
     return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
 
 
-def held_by(problem: Problem) -> int:
+def with_owners(problem: Problem) -> int:
     """The arrays that a problem keeps, one number each for rows and nodes among them."""
     arrays = (
         problem.y, problem.row_weights, problem.node_of_row, problem.offsets, problem.sample_weight,
@@ -116,7 +116,7 @@ def compare(case: tuple[Any, ...], quick: bool) -> Iterator[Measurement]:
         ).fit(X, y, nodes=owners)  # fmt: skip
 
     needed, _ = fewest(passes, range(1, 100), level, X, y)
-    amounts = (round(1000 * 2 ** (step / 4)) for step in range(MOST_TRIES))
+    amounts = (round(1000 * 2 ** (step / 4)) for step in range(MAX_TRIES))
     updates, reached = fewest(walk, amounts, level, X, y)
     with threadpool_limits(1, user_api="blas"):
         of_theirs, of_ours = seconds(repetitions, lambda: passes(needed), lambda: walk(updates))
@@ -128,8 +128,8 @@ def compare(case: tuple[Any, ...], quick: bool) -> Iterator[Measurement]:
     yield Measurement(f"{name}: a walk's time over SGDClassifier's to equal loss",
                       of_ours / of_theirs if not short else math.inf, "times", TARGET,
                       note=note + short)  # fmt: skip
-    yield Measurement(f"{name}: arrays held, over the data", held_by(problem) / bytes_of(X),
-                      "times", MOST_BYTES)  # fmt: skip
+    yield Measurement(f"{name}: arrays held, over the data", with_owners(problem) / bytes_of(X),
+                      "times", MAX_BYTES)  # fmt: skip
 
 
 def timed(quick: bool) -> Iterator[Measurement]:

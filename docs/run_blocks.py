@@ -29,7 +29,7 @@ PROJECT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/start.md")
 NOT_COPIED = (".*", "__pycache__", "build", "dist", "results", "walklearn-*")
 BLOCK = re.compile(r"^```(python|console|sh)\n(.*?)^```$|^## ", flags=re.DOTALL | re.MULTILINE)
-MOST_SECONDS = 20 * 60  # for a page, on a machine with much else to do
+MAX_SECONDS = 20 * 60  # for a page, on a machine with much else to do
 
 
 class Block(NamedTuple):
@@ -103,7 +103,7 @@ class Newcomer:
             env=others | state, start_new_session=True, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            code = shell.wait(MOST_SECONDS)
+            code = shell.wait(MAX_SECONDS)
         finally:
             with contextlib.suppress(ProcessLookupError):  # nothing was left
                 os.killpg(shell.pid, signal.SIGKILL)

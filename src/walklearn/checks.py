@@ -2,7 +2,7 @@
 
 >>> check_whole("nodes", 5)
 5
->>> check_number("laziness", 1.5, least=0.0, below=1.0)
+>>> check_number("laziness", 1.5, minimum=0.0, below=1.0)
 Traceback (most recent call last):
     ...
 ValueError: laziness must be a finite number of at least 0 and less than 1, got 1.5.
@@ -36,21 +36,21 @@ def is_number(value: Any) -> bool:
 
 
 def limits_of(
-    least: float = -math.inf,
+    minimum: float = -math.inf,
     above: float = -math.inf,
-    most: float = math.inf,
+    maximum: float = math.inf,
     below: float = math.inf,
 ) -> str:
     """Return the limits as words that follow "a finite number"; empty if there are none."""
-    limits = {"of at least": least, "greater than": above, "at most": most, "less than": below}
+    limits = {"of at least": minimum, "greater than": above, "at most": maximum, "less than": below}
     given = [f" {words} {limit:.12g}" for words, limit in limits.items() if math.isfinite(limit)]
     return " and".join(given)
 
 
-def check_whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
-    """Return a whole number from `least` to `most`."""
-    if not is_whole(value) or not least <= value <= most:
-        limits = limits_of(least, most=most)
+def check_whole(name: str, value: Any, minimum: int = 1, maximum: float = math.inf) -> int:
+    """Return a whole number from `minimum` to `maximum`."""
+    if not is_whole(value) or not minimum <= value <= maximum:
+        limits = limits_of(minimum, maximum=maximum)
         raise ValueError(f"{name} must be a whole number{limits}, got {as_given(value)}.")
     return int(value)
 
@@ -59,14 +59,14 @@ def check_number(
     name: str,
     value: Any,
     *,
-    least: float = -math.inf,
+    minimum: float = -math.inf,
     above: float = -math.inf,
-    most: float = math.inf,
+    maximum: float = math.inf,
     below: float = math.inf,
 ) -> float:
     """Return a finite number within these limits."""
-    if not (is_number(value) and least <= value <= most and above < value < below):
-        limits = limits_of(least, above, most, below)
+    if not (is_number(value) and minimum <= value <= maximum and above < value < below):
+        limits = limits_of(minimum, above, maximum, below)
         raise ValueError(f"{name} must be a finite number{limits}, got {as_given(value)}.")
     return float(value)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 OnPosition = Callable[[int], object]  # receives the position in a file
-LEAST_BYTES = 2**22  # smaller files have no bar
+MIN_BYTES = 2**22  # smaller files have no bar
 BAR_AFTER = 0.5  # seconds of reading before the bar appears
 TWICE_WITHIN = 0.75  # seconds between two interrupts that stop everything
 
@@ -113,7 +113,7 @@ def reading_bar(path: Path) -> Iterator[OnPosition]:
     ...     on_position(1000)
     """
     size = path.stat().st_size
-    if size < LEAST_BYTES:
+    if size < MIN_BYTES:
         yield lambda position: None
         return
     with progress_bar(None, size, f"reading {path.name}", unit="B", delay=BAR_AFTER) as bar:

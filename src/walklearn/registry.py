@@ -16,7 +16,8 @@ Traceback (most recent call last):
     ...
 ValueError: there is no shape 'cirlce', did you mean 'circle'? Choose one of circle.
 
-A thing can also be registered by its home, "package.module:Class", and is then imported when it is
+A thing can also be registered by its import_path, "package.module:Class", and is then imported
+when it is
 first asked for. That is how the worker processes of a study come to know what was registered here.
 """
 
@@ -38,7 +39,9 @@ class Registry(Mapping[str, T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._things: dict[str, T] = {}
-        self._homes: dict[str, str] = {}  # of what is not part of this package, or not yet loaded
+        self._import_paths: dict[
+            str, str
+        ] = {}  # of what is not part of this package, or not yet loaded
 
     def register(self, thing: _Registered) -> _Registered:
         """Register a class or function under its `name`. It is a decorator, too."""
@@ -48,30 +51,34 @@ class Registry(Mapping[str, T]):
             name = own.__name__
         if not isinstance(name, str):
             raise ValueError(f"{own!r} has no name to be registered by: give it a `name`.")
-        home = _home(own)
+        import_path = _import_path(own)
         known = self._things.get(name, thing)
-        if known is not thing and _home(known) != home:  # a module may be loaded twice
+        if (
+            known is not thing and _import_path(known) != import_path
+        ):  # a module may be loaded twice
             raise self._taken(name)
         self._things[name] = own
-        if not home.startswith("walklearn."):
-            self._homes[name] = home
+        if not import_path.startswith("walklearn."):
+            self._import_paths[name] = import_path
         return thing
 
-    def register_home(self, name: str, home: str) -> None:
-        """Let what lives at `home`, "package.module:Class", be named without loading it."""
-        known = self._homes.get(name) or (name in self._things and _home(self._things[name]))
-        if known and known != home:
+    def register_import_path(self, name: str, import_path: str) -> None:
+        """Let what lives at `import_path`, "package.module:Class", be named without loading it."""
+        known = self._import_paths.get(name) or (
+            name in self._things and _import_path(self._things[name])
+        )
+        if known and known != import_path:
             raise self._taken(name)
-        self._homes[name] = home
+        self._import_paths[name] = import_path
 
     def remove(self, name: str) -> None:
         """Forget what was registered under this name."""
         self._things.pop(name, None)
-        self._homes.pop(name, None)
+        self._import_paths.pop(name, None)
 
-    def home_of(self, name: str) -> str | None:
+    def import_path_of(self, name: str) -> str | None:
         """Where to import the thing from; None for what comes with this package."""
-        return self._homes.get(name)
+        return self._import_paths.get(name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,15 +121,15 @@ class Registry(Mapping[str, T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._things:
-            thing = _at(self._homes[name], self.kind)
+            thing = _at(self._import_paths[name], self.kind)
             self._things.setdefault(name, thing)  # its module may have registered it
         return self._things[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._things, *self._homes]))
+        return iter(dict.fromkeys([*self._things, *self._import_paths]))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things or name in self._homes
+        return name in self._things or name in self._import_paths
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -131,17 +138,17 @@ class Registry(Mapping[str, T]):
         return ValueError(f"there is a {self.kind} named {name!r} already.")
 
 
-def _home(thing: Any) -> str:
-    return getattr(thing, "home", None) or f"{thing.__module__}:{thing.__qualname__}"
+def _import_path(thing: Any) -> str:
+    return getattr(thing, "import_path", None) or f"{thing.__module__}:{thing.__qualname__}"
 
 
-def _at(home: str, kind: str) -> Any:
-    module, _, attribute = home.partition(":")
+def _at(import_path: str, kind: str) -> Any:
+    module, _, attribute = import_path.partition(":")
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(
-            f"there is no {kind} {home}: {error}. Every worker must be able to import it: let it "
-            "live in a module of its own, not in the script that is run, and install that or put "
-            "it on PYTHONPATH."
+            f"there is no {kind} {import_path}: {error}. Every worker must be able to import it. "
+            "Put it in a module of its own, not in the script that is run, and install that "
+            "module or add it to PYTHONPATH."
         ) from error

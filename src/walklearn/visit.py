@@ -35,7 +35,7 @@ from walklearn.graphs import Graph
 from walklearn.privacy.protection import ObjectiveView, Protection
 from walklearn.updates.update import Update, VisitContext, VisitResult
 from walklearn.walks.disclosure import check_disclosure_known, check_protectable, mechanism_of
-from walklearn.walks.walk import Hop, View, Walk, table_of, view_of
+from walklearn.walks.walk import Hop, View, Walk, announcements_of, view_of
 
 WHOLE = (int, np.integer)
 
@@ -129,7 +129,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         objective, privacy = self.objective, self.privacy
-        check_whole(f"draws of {self.walk!r}", self.walk.draws, least=0)
+        check_whole(f"draws of {self.walk!r}", self.walk.draws, minimum=0)
         gradients, cap = self.update.gradients, getattr(privacy, "max_contributions", None)
         check_whole(f"gradients of {self.update!r}", gradients)
         if cap is not None and cap < gradients:
@@ -349,7 +349,7 @@ class Walker:
     ) -> None:
         self.setting, self.graph, self.node, self.token = setting, graph, node, token
         self.states = {} if states is None else states
-        self._table = table_of(setting.walk, graph, setting.objective)
+        self._table = announcements_of(setting.walk, graph, setting.objective)
 
     def state(self, node: int) -> NodeState:
         """Return the state of a node."""

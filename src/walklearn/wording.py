@@ -36,15 +36,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f", did you mean {close!r}?" if close is not None else "."
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
+def listed(names: Sequence[str], maximum: int = 8) -> str:
     """'a', 'b' and 'c'; of many only the first.
 
-    >>> listed(["a", "b", "c"], most=1)
+    >>> listed(["a", "b", "c"], maximum=1)
     "'a' and 2 others"
     """
-    shown = [repr(name) for name in names[:most]]
-    if len(names) > most:
-        shown.append(plural(len(names) - most, "other"))
+    shown = [repr(name) for name in names[:maximum]]
+    if len(names) > maximum:
+        shown.append(plural(len(names) - maximum, "other"))
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 

@@ -82,16 +82,16 @@ def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
     made = new(*PRIVATE, nodes=5)
     assert made.exit_code == 0, made.output
     plan = Plan.read(folder / "plan.toml")
-    allotted = plan.allotment()
+    allotted = plan.budget_plan()
     facts = PublicFacts(nodes=5, rows=5000, features=4, row_length=3**0.5)
     advice = advise(erdos_renyi(5, 0.9, seed=1), facts, PrivacySettings(3.0, 1e-5))
     assert allotted is not None
-    assert advice.allotment is not None
-    assert allotted.updates == advice.allotment.updates
-    assert allotted.noise == advice.allotment.noise
+    assert advice.budget_plan is not None
+    assert allotted.updates == advice.budget_plan.updates
+    assert allotted.noise == advice.budget_plan.noise
     assert allotted.noise.delta(3.0) <= 1e-5
     assert plan.step_size is not None
-    assert plan.step_size.constant == pytest.approx(advice.allotment.step, rel=1e-5)
+    assert plan.step_size.constant == pytest.approx(advice.budget_plan.step, rel=1e-5)
     assert "ε = 3 at δ = 1e-05 for everything" in made.stdout
 
 

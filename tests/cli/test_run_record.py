@@ -146,7 +146,7 @@ def test_a_run_that_is_interrupted_or_fails_stays_charged(
     expected = (1, 0) if options is PRIVATE else (0, 1)
     for runs in (1, 2):
         with monkeypatch.context() as patch:
-            patch.setattr(training, "walk_on", stop)
+            patch.setattr(training, "run_walk", stop)
             patch.setattr(Laplace, "release", stop)
             result = invoke("train", data, "--target", "y", *options, "--out", data.parent / "out")
         assert result.exit_code != 0
@@ -161,7 +161,7 @@ def test_a_private_run_without_a_usable_record_draws_nothing(
     monkeypatch.setenv("XDG_STATE_HOME", str(data.parent / "file"))
     asked = ("train", data, "--target", "y", "--steps", "60", "--out", data.parent / "model")
     with monkeypatch.context() as patch:
-        patch.setattr(training, "walk_on", lambda *_: pytest.fail("noise was drawn"))
+        patch.setattr(training, "run_walk", lambda *_: pytest.fail("noise was drawn"))
         result = invoke(*asked, *PRIVATE)
     assert (result.exit_code, (data.parent / "model").exists()) == (2, False)
     assert "XDG_STATE_HOME" in result.stderr
@@ -290,13 +290,13 @@ def test_a_resumed_training_that_was_not_recorded_is_charged(
 def test_a_record_that_breaks_during_the_training_does_not_cost_the_model(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = training.walk_on
+    real = training.run_walk
 
     def broken(*arguments: Any) -> Any:
         OwnerRecord().path.write_bytes(1000 * b"x")
         return real(*arguments)
 
-    monkeypatch.setattr(training, "walk_on", broken)
+    monkeypatch.setattr(training, "run_walk", broken)
     facts = train(data, *PRIVATE)
     assert "total" not in facts["for_the_owner_alone"]
     assert any("is not known" in note for note in facts["for_the_owner_alone"]["notes"])

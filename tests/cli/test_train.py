@@ -151,7 +151,7 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
     privacy = facts["privacy"]
     assert privacy["simulated"] is True  # it has a seed
     assert (privacy["private"], privacy["epsilon"], privacy["protected"]) == (False, None, [])
-    assert privacy["would_be"] == Claim(3.0, 1e-5, "rows").to_dict()
+    assert privacy["claim_without_seed"] == Claim(3.0, 1e-5, "rows").to_dict()
     assert privacy["not_protected"][0].startswith("No privacy claim")
     report = (tmp_path / "model" / "report.md").read_text(encoding="utf-8")
     assert "- claim: ε = ∞" in report
@@ -287,7 +287,7 @@ def test_the_model_can_be_protected(place: Path, tmp_path: Path) -> None:
         "--model-noise", "5", "0.001", "1", "20", "--steps", "400", *TASK,
         "--out", tmp_path / "model",
     )  # fmt: skip
-    assert facts["privacy"]["would_be"] == Claim(5.0, 0.001, "rows").to_dict()
+    assert facts["privacy"]["claim_without_seed"] == Claim(5.0, 0.001, "rows").to_dict()
     assert not any("model is not" in sentence for sentence in facts["privacy"]["not_protected"])
 
 
@@ -387,7 +387,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
         place / "data.csv", "--target", "label", *NETWORK, place / "edges.txt", *REST["label"],
         "--drop", "city", *command, "--out", tmp_path / "followed",
     )  # fmt: skip
-    assert followed["privacy"]["would_be"]["epsilon"] == 3.0
+    assert followed["privacy"]["claim_without_seed"]["epsilon"] == 3.0
     ledger = wl.privacy.Ledger.from_dict(dict(Model.load(tmp_path / "followed").ledger))
     assert ledger.largest_total(1e-5)[1] <= 3.0
     result = invoke(
@@ -446,7 +446,8 @@ def test_advice_from_public_facts_is_followed_to_the_letter(place: Path, tmp_pat
         command = followed_from(result.stdout)
         trained = train(place / "data.csv", *rest, *command, "--out", tmp_path / name)
         claimed = None if name == "clear" else 3.0
-        assert trained["privacy"].get("would_be", trained["privacy"])["epsilon"] == claimed
+        privacy = trained["privacy"]
+        assert privacy.get("claim_without_seed", privacy)["epsilon"] == claimed
 
 
 def test_advice_under_privacy_asks_how_many_rows_there_are(place: Path) -> None:

@@ -165,9 +165,9 @@ def test_it_stops_when_a_doubling_brings_little() -> None:
     model = RandomWalkClassifier(tol=0.003, **common).fit(X, y)
     loss = model.trace_.average_value[0]
     change = np.abs(np.diff(loss)) / np.log(2)
-    been_round = model.trace_.updates[1:] > 10 * len(X)  # before, some nodes are left out
+    visited_mass = model.trace_.updates[1:] > 10 * len(X)  # before, some nodes are left out
     assert change[-1] <= 0.003
-    assert (change[:-1] > 0.003)[been_round[:-1]].all()
+    assert (change[:-1] > 0.003)[visited_mass[:-1]].all()
     assert model.n_iter_ == model.trace_.updates[-1]
     np.testing.assert_allclose(model.trace_.updates[1:] / model.trace_.updates[:-1], 2.0, rtol=0.02)
     longer = RandomWalkClassifier(tol=1e-4, **common).fit(X, y)

@@ -48,7 +48,7 @@ def test_epsilon_is_the_total_of_everything_and_the_model_learns() -> None:
     real = total(random_state=None, steps=30).fit(X, Y, nodes=NODES).to_model().privacy
     assert (real["epsilon"], real["delta"], real["unit"]) == (3.0, 1e-5, "rows")
     assert "for everything that leaves a node" in real["protected"][0]
-    assert "would_be" not in real
+    assert "claim_without_seed" not in real
 
 
 def test_a_model_whose_noise_came_from_a_seed_claims_nothing() -> None:
@@ -57,7 +57,7 @@ def test_a_model_whose_noise_came_from_a_seed_claims_nothing() -> None:
     for seeded in (total(steps=30), by_hand):
         told = seeded.fit(X, Y, nodes=NODES).to_model().privacy
         assert (told["epsilon"], told["delta"], told["unit"]) == (None, None, None)
-        assert told["would_be"] == wl.privacy.Claim(3.0, 1e-5, "rows").to_dict()
+        assert told["claim_without_seed"] == wl.privacy.Claim(3.0, 1e-5, "rows").to_dict()
         assert told["protected"] == []
         assert told["not_protected"][0].startswith("No privacy claim")
 
@@ -77,8 +77,8 @@ def test_under_a_total_the_last_model_predicts() -> None:
     last, tail = (total(average=how).fit(X, Y, nodes=NODES) for how in ("auto", "tail"))
     np.testing.assert_array_equal(last.coef_, last.weights_[None, :-1])
     np.testing.assert_array_equal(tail.coef_, last.average_[None, :-1])
-    assert (last.to_model().uses, tail.to_model().uses) == ("last", "average")
-    assert private().fit(X, Y, nodes=NODES).to_model().uses == "average"
+    assert (last.to_model().iterate, tail.to_model().iterate) == ("last", "average")
+    assert private().fit(X, Y, nodes=NODES).to_model().iterate == "average"
 
 
 def test_a_walk_that_tells_pays_for_it_from_the_same_total() -> None:
@@ -341,11 +341,13 @@ def test_the_bounds_hold_for_the_rows_and_their_weights() -> None:
     weights = np.random.default_rng(2).uniform(0.1, 5.0, len(X))
     for arguments in ({}, {"nodes": nodes}, {"nodes": nodes, "sample_weight": weights}):
         model = private().fit(X, Y, **arguments)
-        assert model.trace_.privacy["outside"] == [0]
+        assert model.trace_.privacy["out_of_bounds"] == [0]
     squeezed = private(max_rows=5, total_rows=weights.sum()).fit(
         X, Y, nodes=nodes, sample_weight=weights
     )
-    assert squeezed.trace_.privacy["outside"][0] > 0  # clamped to the cap, counted, still private
+    assert (
+        squeezed.trace_.privacy["out_of_bounds"][0] > 0
+    )  # clamped to the cap, counted, still private
     low, high = squeezed.walk_.mechanism.bounds
     assert squeezed.walk_.mechanism.delta(3.0) <= 0.03
     assert high == pytest.approx(1e-3 + 37 / weights.sum() * 0.25 * 5 * (8.0**2 + 1))
@@ -520,7 +522,7 @@ def test_what_is_claimed_is_what_was_done_whatever_the_parameters_say_by_now() -
     told = private_total.to_model()
     private_total.set_params(protect="node", epsilon=None, average="all", model="in the clear")
     assert private_total.to_model().privacy == told.privacy
-    assert private_total.to_model().uses == told.uses == "last"
+    assert private_total.to_model().iterate == told.iterate == "last"
     assert "the number of rows of each node" in told.privacy["taken_to_be_public"][0]
     assert private_total.to_model().details == told.details
 

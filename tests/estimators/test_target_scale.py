@@ -98,8 +98,8 @@ def test_noise_made_by_hand_needs_a_public_scale_too() -> None:
 
 
 def test_where_no_scale_is_needed() -> None:
-    in_the_clear = {"model": "in the clear", "walk": "weighted", "feature_bound": 9.0}
-    RandomWalkRegressor(**PRIVATE, **in_the_clear, steps=20).fit(X, Y, nodes=NODES)
+    record_unprotected = {"model": "in the clear", "walk": "weighted", "feature_bound": 9.0}
+    RandomWalkRegressor(**PRIVATE, **record_unprotected, steps=20).fit(X, Y, nodes=NODES)
     with pytest.raises(ValueError, match="for RandomWalkRegressor"):
         RandomWalkClassifier(**SCALE).fit(X, Y > 150)
 

@@ -266,12 +266,12 @@ def test_what_would_take_a_node_past_the_total_is_refused() -> None:
         walk="weighted", protect="node", warm_start=True,
     )  # fmt: skip
 
-    def walk_on() -> None:
+    def run_walk() -> None:
         for _ in range(12):  # each time L_i is told anew
             model.fit(X, y, nodes=np.arange(len(X)) % 20)
 
     with pytest.raises(wl.privacy.BudgetExceededError, match=r"importance .*node 0 .*ε = 3 at"):
-        walk_on()
+        run_walk()
     assert 2.5 < model.ledger_.largest_total(1e-5)[1] <= 3.0  # nothing half done
 
 
@@ -421,7 +421,7 @@ def test_a_row_that_moved_to_another_node_is_refused_before_anything_is_drawn(
     before, ledger = model.coef_.copy(), model.ledger_.to_dict()
     for again in (model.partial_fit, warm.fit):
         with monkeypatch.context() as patch:
-            patch.setattr(training, "walk_on", lambda *_: pytest.fail("noise was drawn"))
+            patch.setattr(training, "run_walk", lambda *_: pytest.fail("noise was drawn"))
             with pytest.raises(ValueError, match=f"{elsewhere} of 40 rows"):
                 again(rows[shuffled], y[shuffled])
             for form in (csr_array(X), X, X.astype(np.float32)):  # in whatever form it comes back

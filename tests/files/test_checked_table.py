@@ -42,7 +42,7 @@ def test_what_fits_is_read() -> None:
     assert read.names("name", ["star", "ring"], or_one=True) == ("ring",)
     assert read.count("nodes") == 5
     assert read.number("nodes", above=4.0) == 5.0
-    assert read.number("share", least=0.5, below=1.0) == 0.5
+    assert read.number("share", minimum=0.5, below=1.0) == 0.5
     assert read.flag("on") is True
     assert read.pair("ends") == (1.0, 2.0)
     assert read.labels("places") == ("a", "7")
@@ -74,9 +74,9 @@ MISTAKES: dict[str, tuple[Callable[[CheckedTable], Any], int, str, str]] = {
     "one name": (lambda t: t.names("name", ["ring"]), 1, "name", "list"),
     "count": (lambda t: t.count("share"), 3, "share", "0.5"),
     "truth": (lambda t: t.count("on"), 4, "on", "true"),
-    "much": (lambda t: t.count("nodes", most=4), 2, "nodes", "4; it is 5"),
+    "much": (lambda t: t.count("nodes", maximum=4), 2, "nodes", "4; it is 5"),
     "number": (
-        lambda t: t.number("share", least=0.0, above=0.5, below=2.0), 3, "share",
+        lambda t: t.number("share", minimum=0.0, above=0.5, below=2.0), 3, "share",
         "at least 0 and greater than 0.5 and less than 2"),
     "flag": (lambda t: t.flag("nodes"), 2, "nodes", "5"),
     "pair": (lambda t: t.pair("places"), 6, "places", "[low, high]"),

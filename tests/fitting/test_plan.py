@@ -91,14 +91,14 @@ def test_what_to_change_first_lowers_the_noise_most() -> None:
     )
     changes = poor.changes()
     assert changes[0].change.startswith("rows as the unit")
-    ratios = [each.relative_noise for each in changes]
+    ratios = [each.noise_to_signal for each in changes]
     assert ratios == sorted(ratios)
-    assert ratios[-1] < poor.relative_noise
+    assert ratios[-1] < poor.noise_to_signal
     few = advise(GRAPH, replace(FACTS, rows=10), PrivacySettings(**TOTAL, protect="node"))
-    assert all(each.relative_noise < few.relative_noise for each in few.changes())
+    assert all(each.noise_to_signal < few.noise_to_signal for each in few.changes())
     assert not any(each.change.startswith("rows as the unit") for each in few.changes())
     followed = advise(GRAPH, replace(FACTS, rows=600), PrivacySettings(0.1, 1e-5))
-    assert followed.relative_noise == changes[0].relative_noise
+    assert followed.noise_to_signal == changes[0].noise_to_signal
     assert "poor" in poor.advice()[0]
     assert advise(GRAPH, FACTS).changes() == []
 
@@ -137,7 +137,7 @@ def test_an_estimator_resolves_the_same_plan(protect: Any) -> None:
     plan = advise(GRAPH, PublicFacts(60, rows, X.shape[1], 5.5), PrivacySettings(**asked))
     assert estimator.fit(X, y, nodes=nodes).fit_plan_ == resolved
     assert estimator.fit_plan_.digest == resolved.digest == plan.digest
-    assert estimator.allotment_ == plan.allotment
+    assert estimator.budget_plan_ == plan.budget_plan
     assert (estimator.walk_, estimator.update_) == (plan.walk, plan.update)
     assert estimator.n_iter_ == plan.stop.steps
     assert estimator.model_noise_ == plan.privacy
@@ -349,7 +349,7 @@ def test_changes_are_what_another_plan_would_reach(steps: int | None) -> None:
     plan = private(steps=steps).resolve(ROWS, LABELS, nodes=OWNERS)
     (twice,) = [each for each in plan.changes() if each.change.startswith("ε")]
     other = private(steps=steps).set_params(epsilon=6.0).resolve(ROWS, LABELS, nodes=OWNERS)
-    assert twice.relative_noise == other.relative_noise
+    assert twice.noise_to_signal == other.noise_to_signal
 
 
 def test_a_chosen_mechanism_is_the_walk_that_its_name_gives() -> None:
@@ -374,14 +374,14 @@ def test_a_maximum_of_updates_is_planned_with() -> None:
         for settings in ({}, {"max_steps": 10}, {"steps": 10})
     )
     assert long.stop.steps > 10 == short.stop.steps
-    assert (short.noise, short.relative_noise) == (fixed.noise, fixed.relative_noise)
+    assert (short.noise, short.noise_to_signal) == (fixed.noise, fixed.noise_to_signal)
     assert short.noise != long.noise
 
 
 def test_nodes_help_and_rows_do_not_if_the_node_is_the_unit() -> None:
     settings = PrivacySettings(**TOTAL, protect="node")
     plans = [advise(GRAPH, replace(FACTS, rows=rows), settings) for rows in (None, 10, 10**6)]
-    assert len({plan.relative_noise for plan in plans}) == 1
+    assert len({plan.noise_to_signal for plan in plans}) == 1
     assert any(each.change.startswith("120 nodes") for each in plans[0].changes())
     assert "nodes" in plans[0].advice()[0]
 

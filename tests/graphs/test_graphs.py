@@ -149,7 +149,7 @@ def test_more_nodes_than_can_be_numbered_are_refused():
 
 
 def test_more_edges_than_can_be_numbered_are_refused(monkeypatch):
-    monkeypatch.setattr(sparse_rows, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(sparse_rows, "MAX_ENTRIES", 5)
     for make in (lambda: graphs.ring(3), lambda: Graph([0, 2, 4, 6], [1, 2, 0, 2, 0, 1])):
         with pytest.raises(ValueError, match=r"2 edges .*got 3"):
             make()

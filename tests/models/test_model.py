@@ -64,7 +64,7 @@ def test_scores_and_predictions(kind: str, intercept: bool) -> None:
     columns = Encoding.of_numbers(SIZE - intercept)
     X = np.random.default_rng(2).normal(size=(50, SIZE - intercept))
     for uses, factor in (("last", 1.0), ("average", 2.0)):
-        model = model_of(kind, columns=columns, intercept=intercept, uses=uses)
+        model = model_of(kind, columns=columns, intercept=intercept, iterate=uses)
         w = factor * np.random.default_rng(1).normal(size=shape)
         extended = np.column_stack([X, np.ones(50)]) if intercept else X
         scores = extended @ np.atleast_2d(w).T
@@ -109,7 +109,7 @@ def test_a_model_cannot_be_changed() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_directory_gives_the_model_back(kind: str, tmp_path: Path) -> None:
     model = model_of(
-        kind, target="label", walk="Uniform()", updates=12, penalty=0.5, uses="last",
+        kind, target="label", walk="Uniform()", updates=12, penalty=0.5, iterate="last",
         privacy={"protected": "nothing"}, ledger={"nodes": 3},
         details={"rows": 200, "seed": None, "final": True, "names": ["a", "b"]},
     )  # fmt: skip
@@ -118,7 +118,8 @@ def test_a_directory_gives_the_model_back(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict(TABLE), model.predict(TABLE))
     np.testing.assert_array_equal(loaded.average, model.average)
     for name in (
-        "kind", "loss", "encoding", "classes", "intercept", "penalty", "updates", "uses", "target",
+        "kind", "loss", "encoding", "classes", "intercept", "penalty", "updates", "iterate",
+        "target",
         "walk", "privacy", "ledger", "details",
     ):  # fmt: skip
         assert getattr(loaded, name) == getattr(model, name), name
@@ -316,7 +317,7 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
         ({"classes": ["a", "a"]}, r"all different"),
         ({"weights": [np.nan] * SIZE}, r"weights .*NaN"),
         ({"weights": [1.0] * 3}, r"weights .*\(6,\)"),
-        ({"uses": "best"}, r'"average" or "last"'),
+        ({"iterate": "best"}, r'"average" or "last"'),
         ({"kind": "regressor", "loss": "squared"}, r"regressor .*classes"),
     ],
 )

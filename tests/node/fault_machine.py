@@ -44,14 +44,14 @@ from walklearn.streams import generators
 from walklearn.walks import View
 
 NODES = 4
-MOST_A_SECOND = 60  # so that there are numbers of updates which nobody can have made yet
+MAX_A_SECOND = 60  # so that there are numbers of updates which nobody can have made yet
 LATENCY_SECONDS = 0.05  # the walk is slower than that
 GRAPH = graphs.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
 EDGES = [(int(a), int(b)) for a, b in GRAPH.edges()]
 History = tuple[int, ...]
 
 
-def plan_of(updates: int, more: str = "", most_a_second: int = MOST_A_SECOND) -> Plan:
+def plan_of(updates: int, more: str = "", most_a_second: int = MAX_A_SECOND) -> Plan:
     return Plan.from_text(f"""
 name = "faults"
 nodes = {NODES}
@@ -393,7 +393,7 @@ class FaultMachine(RuleBasedStateMachine):
             node.neighbours = self.around[node.fingerprint]
             self.network.feed(node, NewNeighbours(node.neighbours))
         # A sound protocol takes fewer than 500 happenings for it.
-        self.network.run(lambda: self.network.finished, most=4_000)
+        self.network.run(lambda: self.network.finished, maximum=4_000)
         finals = [node.state.record.final for node in self.network.nodes]
         assert len({(final and final.line, final and history(final)) for final in finals}) == 1
         final = finals[0]

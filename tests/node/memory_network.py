@@ -189,9 +189,9 @@ class MemoryNetwork:
             node.state.is_usable(neighbour) for node in self.nodes for neighbour in node.neighbours
         )
 
-    def run(self, until: Callable[[], bool], most: int = 1_000_000) -> None:
-        """Let time pass until something is so; RuntimeError if `most` happenings do not do."""
-        for _ in range(most):
+    def run(self, until: Callable[[], bool], maximum: int = 1_000_000) -> None:
+        """Let time pass until a condition holds; RuntimeError after `maximum` events."""
+        for _ in range(maximum):
             if until():
                 return
             if not self._agenda:

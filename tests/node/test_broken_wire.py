@@ -44,13 +44,13 @@ def a_neighbour_has_as_many_sessions_as_it_likes(patch: pytest.MonkeyPatch, _: P
 
 
 def an_address_takes_all_the_room(patch: pytest.MonkeyPatch, _: Path) -> None:
-    patch.setattr(door, "MOST_OF_ADDRESS", 10**6)
+    patch.setattr(door, "MAX_OF_ADDRESS", 10**6)
     silent = test_transport.test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out
     silent("127.0.0.2", claims=False)
 
 
 def the_room_has_no_end(patch: pytest.MonkeyPatch, _: Path) -> None:
-    patch.setattr(door, "MOST_WAITING", 10**6)
+    patch.setattr(door, "MAX_WAITING", 10**6)
     silent = test_transport.test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out
     silent("127.0.0.1", claims=False)
 
@@ -61,7 +61,7 @@ def known_addresses_count_no_more_than_others(patch: pytest.MonkeyPatch, _: Path
 
 
 def one_address_claims_as_often_as_it_likes(patch: pytest.MonkeyPatch, _: Path) -> None:
-    patch.setattr(door, "MOST_PROVING", 10**6)
+    patch.setattr(door, "MAX_PROVING", 10**6)
     test_transport.test_who_claims_to_be_a_neighbour_elsewhere_does_not_drive_it_out(1)
 
 

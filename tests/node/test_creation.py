@@ -234,7 +234,7 @@ def test_a_plan_without_an_average_gives_the_last_model(tmp_path: Path) -> None:
     )
     with Store.open(made.store_path, Limits.of_plan(made.plan)) as store:
         store.commit(Record(token.mark, token, Place.HERE))
-    assert newest_model(made)[0].uses == "last"
+    assert newest_model(made)[0].iterate == "last"
 
 
 def test_unprotected_runs_are_counted_for_good(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_a_neighbour_removed_and_added_again_reminds_of_nothing() -> None:
         kept = (node.neighbours[number % 2],)
         made.feed(node, NewNeighbours(kept))
         made.feed(node, NewNeighbours(tuple(node.neighbours)))
-        made.run(lambda goal=made.now + 1.0: made.now >= goal, most=20_000)  # type: ignore[misc]
+        made.run(lambda goal=made.now + 1.0: made.now >= goal, maximum=20_000)  # type: ignore[misc]
         assert not any(map(was_reminded, made.nodes))
 
 
@@ -144,7 +144,7 @@ def test_protocols_that_are_broken_on_purpose_are_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr(Reminders, "knows", lambda memory, mark, began, sent: began_only(
         memory, mark, began))  # fmt: skip
     made = network()  # a false alarm comes with the next sign of life
-    made.run(lambda: any(map(was_reminded, made.nodes)), most=20_000)
+    made.run(lambda: any(map(was_reminded, made.nodes)), maximum=20_000)
 
 
 def test_a_mark_that_this_process_sent_is_known() -> None:
@@ -162,7 +162,7 @@ def test_a_mark_that_this_process_sent_is_known() -> None:
 def lie_to(made: MemoryNetwork) -> MemoryNode:
     """A neighbour makes a node out to have forgotten: by its own marks, and by others' proofs."""
     node, liar, other = made.nodes
-    made.run(lambda: bool(other.state.record.memory.had.get(node.fingerprint)), most=20_000)
+    made.run(lambda: bool(other.state.record.memory.had.get(node.fingerprint)), maximum=20_000)
     true, theirs = other.state.record.memory.had, liar.state.announcement(node.fingerprint)
     passed_on = true[node.fingerprint]  # the node did send this, and not to the liar
     lies = [
@@ -187,7 +187,7 @@ def test_a_lie_is_passed_over_and_named() -> None:
     node = lie_to(made)
     assert not was_reminded(node)
     before = contributed(node)
-    made.run(lambda: contributed(node) > before, most=20_000)
+    made.run(lambda: contributed(node) > before, maximum=20_000)
 
 
 def test_who_believes_any_reminder_is_lied_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from tests.running import until
 from walklearn.node.wire import certificates, handshake, links, session
-from walklearn.node.wire.door import MOST_OF_ADDRESS, MOST_PROVING, MOST_WAITING, Door
+from walklearn.node.wire.door import MAX_OF_ADDRESS, MAX_PROVING, MAX_WAITING, Door
 from walklearn.node.wire.identity import Identity, Invite
-from walklearn.node.wire.session import METHODS, MOST_CALLS, Refused, Unanswered, Undelivered
+from walklearn.node.wire.session import MAX_CALLS, METHODS, Refused, Unanswered, Undelivered
 from walklearn.node.wire.transport import Transport
 
 NAMES = ("alice", "bob", "carol")
@@ -285,9 +285,9 @@ def test_a_node_that_stops_answers_what_it_is_at_and_waits_for_no_more() -> None
 async def test_calls_of_one_neighbour_at_a_time_are_few() -> None:
     async with world("Handover") as here:
         here.make_friends()
-        many = [here.call("alice", "bob", b"slowly") for _ in range(MOST_CALLS + 2)]
+        many = [here.call("alice", "bob", b"slowly") for _ in range(MAX_CALLS + 2)]
         ends = await asyncio.gather(*many, return_exceptions=True)
-        assert sum(isinstance(end, bytes) for end in ends) == MOST_CALLS
+        assert sum(isinstance(end, bytes) for end in ends) == MAX_CALLS
         refused = [end.reason for end in ends if isinstance(end, Refused)]
         assert refused == ["too many open calls"] * 2
 
@@ -488,9 +488,9 @@ async def test_a_neighbour_has_few_sessions_however_often_it_dials(name: str, ot
     """Also with the one of the two whose fingerprint is the larger, and that retires none."""
     async with world() as here:
         here.make_friends()
-        for _ in range(3 * links.MOST_SESSIONS):
+        for _ in range(3 * links.MAX_SESSIONS):
             newest = await dialled(here, name, other)
-        await until(lambda: here.sessions(other) <= links.MOST_SESSIONS)
+        await until(lambda: here.sessions(other) <= links.MAX_SESSIONS)
         assert await newest.call("Hello", b"x", 20.0)
 
 
@@ -602,7 +602,7 @@ def test_hundreds_of_silent_connections_do_not_keep_a_neighbour_out(
             return most
 
     most = asyncio.run(meet())
-    assert most <= (MOST_WAITING if source == "127.0.0.1" else MOST_OF_ADDRESS) + 1
+    assert most <= (MAX_WAITING if source == "127.0.0.1" else MAX_OF_ADDRESS) + 1
 
 
 @pytest.mark.parametrize("hosts", [1, 60])
@@ -629,7 +629,7 @@ def test_who_claims_to_be_a_neighbour_elsewhere_does_not_drive_it_out(hosts: int
             door.known.add("127.0.0.1")
         port = door.listen("127.0.0.1", 0)
         with closing(door), contextlib.ExitStack() as stack:
-            for host in [1, *(2 + at for at in range(hosts) for _ in range(MOST_PROVING + 1))]:
+            for host in [1, *(2 + at for at in range(hosts) for _ in range(MAX_PROVING + 1))]:
                 connection = socket.create_connection(
                     ("127.0.0.1", port), source_address=(f"127.0.0.{host}", 0)
                 )
@@ -643,7 +643,7 @@ def test_who_claims_to_be_a_neighbour_elsewhere_does_not_drive_it_out(hosts: int
 
     refused, claims = asyncio.run(meet())
     assert "127.0.0.1" not in refused
-    assert claims <= MOST_WAITING
+    assert claims <= MAX_WAITING
     if hosts == 1:
         assert refused == ["127.0.0.2"]
 

@@ -186,7 +186,7 @@ def test_rows_held_by_other_nodes(aggregate):
     rows = {"penalty": 1.0, "aggregate": aggregate}
     together = Problem(X, y, node_of_row=np.zeros(12, dtype=int), **rows)
     owners = np.array([0, 1, 1, 2, 2, 2] * 2)
-    apart = together.held_by(owners, 3)
+    apart = together.with_owners(owners, 3)
     fresh = Problem(X, y, node_of_row=owners, **rows)
     assert apart == fresh
     assert apart.solution.model == pytest.approx(fresh.solution.model, abs=1e-12)

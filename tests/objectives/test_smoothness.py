@@ -79,7 +79,7 @@ def test_what_is_released_of_sparse_rows_is_not_iterated(monkeypatch: pytest.Mon
     release = privacy.row_release(
         problem.loss, epsilon=1.0, delta=1e-5, nodes=7, feature_bound=20.0, total_rows=len(rows)
     )
-    walk = walks.Weighted(privacy=release, reweight="as-printed").realise(
+    walk = walks.Weighted(privacy=release, reweight="as-printed").sample_release(
         graphs.complete(7), problem
     )
     told = np.array(COUNTS) > 0

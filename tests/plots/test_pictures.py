@@ -29,7 +29,8 @@ def problem_on(nodes):
 def test_a_dot_has_the_size_of_its_visits_and_the_colour_of_their_ratio_to_the_law(axes):
     graph = wl.graphs.star(5)
     assert (
-        wl.plots.visits(graph, [60, 10, 10, 20, 0], law=[0.6, 0.1, 0.1, 0.1, 0.1], ax=axes) is axes
+        wl.plots.visits(graph, [60, 10, 10, 20, 0], expected=[0.6, 0.1, 0.1, 0.1, 0.1], ax=axes)
+        is axes
     )
     dots = axes.collections[1]
     sizes = dots.get_sizes()
@@ -79,13 +80,13 @@ def test_a_run_alone_tells_how_visits_compare_with_its_law(axes, method, tmp_pat
     run.save(tmp_path / "run.npz")
     loaded = wl.Trace.load(tmp_path / "run.npz")
     wl.plots.visits(loaded, ax=axes)
-    ratio = np.sort(run.visits / run.visits.sum() / run.law)
+    ratio = np.sort(run.visits / run.visits.sum() / run.expected_visits)
     np.testing.assert_allclose(np.sort(axes.get_lines()[0].get_ydata()), ratio)
     assert np.median(np.abs(ratio - 1)) < 0.15
     if not isinstance(method, wl.SynchronousGossip):
         assert np.median(np.abs(run.visits / run.visits.mean() - 1)) > 0.2
     low, high = np.quantile(ratio, (0.05, 0.95))
-    assert axes.get_title() == f"9 of 10 nodes: {low:.2g} to {high:.2g} times the law"
+    assert axes.get_title() == f"9 of 10 nodes: {low:.2g} to {high:.2g} times the expected"
     render(axes)
 
 
@@ -115,7 +116,7 @@ def test_a_run_without_visits_and_a_graph_without_counts_are_told():
     with pytest.raises(ValueError, match="give the visits"):
         wl.plots.visits(wl.graphs.ring(9))
     jumping = run_on(wl.graphs.ring(9), wl.walks.Jumping(wl.walks.Uniform()))
-    assert jumping.law is None  # finding it may take longer than the run
+    assert jumping.expected_visits is None  # finding it may take longer than the run
 
 
 def test_entrapment_is_one_over_the_probability_to_move(axes):

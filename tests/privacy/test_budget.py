@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from walklearn.objectives.linear.losses import LOSSES, Huber, Logistic, Softmax, Squared
-from walklearn.privacy import Allotment, PrivacySettings, PublicFacts, allot
+from walklearn.privacy import BudgetPlan, PrivacySettings, PublicFacts, plan_budget
 
 # The examples include a δ that is not small and an ε that is not, too.
 pytestmark = [
@@ -24,16 +24,16 @@ LENGTH = math.sqrt(31)  # with the intercept
 
 def allotted(
     epsilon: float = 3.0, delta: float = 1e-5, loss: Any = None, **changes: Any
-) -> Allotment:
+) -> BudgetPlan:
     """Allot with these changes of the settings, the public facts or the other arguments."""
     facts = {name: changes.pop(name, value) for name, value in FACTS.items()}
     others = {
         name: changes.pop(name)
-        for name in ("aggregate", "penalty", "tells", "step", "updates")
+        for name in ("aggregate", "penalty", "reveals_rows", "step", "updates")
         if name in changes
     }
     settings = PrivacySettings(epsilon, delta, **changes)
-    return allot(settings, PublicFacts(**facts), loss or Logistic(), **others)
+    return plan_budget(settings, PublicFacts(**facts), loss or Logistic(), **others)
 
 
 @given(
@@ -47,14 +47,20 @@ def allotted(
 )
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_facts_the_total_is_kept(
-    epsilon: float, power: float, nodes: int, unit: Any, aggregate: str, tells: bool, updates: Any
+    epsilon: float,
+    power: float,
+    nodes: int,
+    unit: Any,
+    aggregate: str,
+    reveals_rows: bool,
+    updates: Any,
 ) -> None:
     """The parts add up to the total, and the noise keeps its part."""
     delta = 10.0**power
     got = allotted(epsilon, delta, nodes=nodes, rows=7.0 * nodes, protect=unit,
-                   aggregate=aggregate, tells=tells, updates=updates)  # fmt: skip
+                   aggregate=aggregate, reveals_rows=reveals_rows, updates=updates)  # fmt: skip
     spent = got.constants or (0.0, 0.0)
-    assert bool(got.constants) == tells
+    assert bool(got.constants) == reveals_rows
     left = (epsilon - spent[0], delta - spent[1])
     assert got.noise.delta(left[0]) <= left[1]
     assert got.noise.protect == got.protect == unit
@@ -86,7 +92,7 @@ def test_slopes_beyond_the_clip_change_nothing(
 ) -> None:
     got = allotted(loss=loss)
     expected = (1.1135528725660044, step, 0.1603438214220732)
-    assert (got.noise.clip, got.step, got.relative_noise) == pytest.approx(expected, rel=1e-12)
+    assert (got.noise.clip, got.step, got.noise_to_signal) == pytest.approx(expected, rel=1e-12)
     monkeypatch.setattr(type(loss), "max_slope", math.inf)
     assert allotted(loss=loss) == got  # to the last bit
 
@@ -100,13 +106,13 @@ def test_a_loss_with_small_slopes_is_clipped_at_them(unit: Any, aggregate: str) 
     assert small.noise.clip == pytest.approx(usual.noise.clip / 100)
     assert small.noise.noise_multiplier == usual.noise.noise_multiplier
     assert small.step == pytest.approx(100 * usual.step)
-    assert small.relative_noise == usual.relative_noise
+    assert small.noise_to_signal == usual.noise_to_signal
     assert allotted(loss=Huber(0.3), protect=unit, aggregate=aggregate) == usual
 
 
 def test_a_clip_that_no_gradient_reaches_counts_as_noise() -> None:
     reached, wide = (allotted(loss=Huber(0.1), clip=share * LENGTH) for share in (0.1, 1.0))
-    assert wide.relative_noise == pytest.approx(10 * reached.relative_noise)
+    assert wide.noise_to_signal == pytest.approx(10 * reached.noise_to_signal)
     assert wide.step <= reached.step
 
 
@@ -119,12 +125,12 @@ def test_the_penalty_limits_the_step() -> None:
 
 def test_more_rows_columns_and_epsilon_act_as_they_should() -> None:
     few, many = allotted(), allotted(rows=4550)
-    assert many.relative_noise == pytest.approx(few.relative_noise / 10)
+    assert many.noise_to_signal == pytest.approx(few.noise_to_signal / 10)
     assert many.step > few.step
     assert many.noise == few.noise
-    assert allotted(features=309).relative_noise > few.relative_noise
-    assert allotted(1.0).relative_noise > few.relative_noise > allotted(9.0).relative_noise
-    assert allotted(protect="node").relative_noise > 20 * few.relative_noise
+    assert allotted(features=309).noise_to_signal > few.noise_to_signal
+    assert allotted(1.0).noise_to_signal > few.noise_to_signal > allotted(9.0).noise_to_signal
+    assert allotted(protect="node").noise_to_signal > 20 * few.noise_to_signal
     assert allotted(row_length=None, feature_bound=math.sqrt(30)).step > few.step
     # A row of one node each: the units ask for the same noise.
     assert (
@@ -173,7 +179,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "delta 0": ({"delta": 0.0}, "delta = 0"),
     "no epsilon": ({"epsilon": float("inf")}, "epsilon = inf"),
     "a share of nothing": ({"constants_share": 0.5}, "constants_share .*L_i"),
-    "a share of all": ({"constants_share": 1.0, "tells": True}, r"constants_share .*1\.0"),
+    "a share of all": ({"constants_share": 1.0, "reveals_rows": True}, r"constants_share .*1\.0"),
     "too little noise": (
         {"noise_multiplier": 1.0},
         r"noise_multiplier = 1 .* 1 contribution .*ε\.$",

@@ -51,7 +51,7 @@ def test_a_seed_or_an_empty_ledger_claims_nothing() -> None:
 @pytest.mark.parametrize("simulated", [False, True])
 def test_one_unprotected_release_makes_epsilon_infinite(simulated: bool) -> None:
     made = Ledger(3, simulated=simulated)
-    made.in_the_clear("model", nodes=[2])
+    made.record_unprotected("model", nodes=[2])
     (claim,) = made.claims
     assert claim.epsilon == math.inf
     assert not claim.is_private
@@ -59,7 +59,7 @@ def test_one_unprotected_release_makes_epsilon_infinite(simulated: bool) -> None
     assert content == dict.fromkeys(("epsilon", "delta", "unit", "adversary")) | {"private": False}
     assert not Claim.from_dict(content).is_private
     partly = ledger()
-    partly.in_the_clear("importance", nodes=[0])
+    partly.record_unprotected("importance", nodes=[0])
     assert not partly.claim().is_private
 
 

@@ -50,34 +50,34 @@ class Operations:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[Any] = []
-        for law in (Normal, TruncatedLaplace):
-            monkeypatch.setattr(law, "upper", self._noted(law.upper))
+        for distribution in (Normal, TruncatedLaplace):
+            monkeypatch.setattr(distribution, "upper", self._noted(distribution.upper))
 
     def _noted(self, upper: Any) -> Any:
-        def noted(law: Any, x: Any) -> Any:
+        def noted(distribution: Any, x: Any) -> Any:
             self.seen.append((exact_draws._needed("flint").ctx.prec, float(x)))
-            return upper(law, x)
+            return upper(distribution, x)
 
         return noted
 
-    def of(self, law: Any, centre: float, content: bytes) -> tuple[float, list[Any]]:
+    def of(self, distribution: Any, centre: float, content: bytes) -> tuple[float, list[Any]]:
         self.seen.clear()
-        (drawn,) = exact_draws.rounded([(law, centre)], 1.0, bits=BytesIO(content))
+        (drawn,) = exact_draws.rounded([(distribution, centre)], 1.0, bits=BytesIO(content))
         return drawn, self.seen.copy()
 
 
-@pytest.mark.parametrize("law", [Normal(2.0**52), Normal(3.0), TruncatedLaplace(1e9),
+@pytest.mark.parametrize("distribution", [Normal(2.0**52), Normal(3.0), TruncatedLaplace(1e9),
                                  TruncatedLaplace(50.0, 90.0)], ids=repr)  # fmt: skip
 def test_a_draw_and_its_negative_take_the_same_operations(
-    law: Any, monkeypatch: pytest.MonkeyPatch
+    distribution: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Complementing U's digits turns the sign: the balls evaluated are the same, one by one."""
     operations, generator = Operations(monkeypatch), np.random.default_rng(2)
     negative = 0
     for _ in range(300):
         content = generator.bytes(64)
-        drawn, done = operations.of(law, 0.0, content)
-        mirrored, done_mirrored = operations.of(law, 0.0, bytes(255 - b for b in content))
+        drawn, done = operations.of(distribution, 0.0, content)
+        mirrored, done_mirrored = operations.of(distribution, 0.0, bytes(255 - b for b in content))
         assert drawn == -mirrored
         assert done == done_mirrored
         negative += drawn < 0

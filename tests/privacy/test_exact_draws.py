@@ -1,4 +1,4 @@
-"""Exact draws: every cell against 60 digits, whatever the bits, the law and the first guess."""
+"""Exact draws: every cell against 60 digits, for any bits, distribution and first guess."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.running import python
 from walklearn import privacy
 from walklearn.privacy.draws import exact_draws
-from walklearn.privacy.draws.exact_draws import GammaLaw, Normal, TruncatedLaplace
+from walklearn.privacy.draws.exact_draws import GammaDistribution, Normal, TruncatedLaplace
 
 STEP = 2.0**-12
 LAWS = [
@@ -27,25 +27,27 @@ LAWS = [
     (TruncatedLaplace(2.0, 5.0), 3.3),
     (TruncatedLaplace(1e5, 8.0), 1.0),
     (TruncatedLaplace(1.0, 40.0), 1.0),
-    (GammaLaw(5.0, 2.0), 0.0),
-    (GammaLaw(5.0, 700.0), 0.0),
-    (GammaLaw(5.0, 0.003), 0.0),
+    (GammaDistribution(5.0, 2.0), 0.0),
+    (GammaDistribution(5.0, 700.0), 0.0),
+    (GammaDistribution(5.0, 0.003), 0.0),
 ]
-every_law = pytest.mark.parametrize(("law", "centre"), LAWS, ids=repr)
+every_distribution = pytest.mark.parametrize(("distribution", "centre"), LAWS, ids=repr)
 
 
-def upper(law: Any, x: mpmath.mpf) -> mpmath.mpf:
-    """P(law ≥ x) from the textbook, in mpmath's precision."""
-    if isinstance(law, Normal):
-        return mpmath.erfc(x / (law.sigma * mpmath.sqrt(2))) / 2
-    if isinstance(law, GammaLaw):
-        theta = mpmath.mpf(law.theta)
+def upper(distribution: Any, x: mpmath.mpf) -> mpmath.mpf:
+    """P(distribution ≥ x) from the textbook, in mpmath's precision."""
+    if isinstance(distribution, Normal):
+        return mpmath.erfc(x / (distribution.sigma * mpmath.sqrt(2))) / 2
+    if isinstance(distribution, GammaDistribution):
+        theta = mpmath.mpf(distribution.theta)
         if x <= 0:
             return mpmath.mpf(1)
-        return mpmath.gammainc(law.value / theta, x / theta, regularized=True)
-    scale = mpmath.mpf(law.scale)
-    beyond = mpmath.exp(-law.cut / scale) if math.isfinite(law.cut) else mpmath.mpf(0)
-    tail = (mpmath.exp(-min(abs(x), law.cut) / scale) - beyond) / (2 * (1 - beyond))
+        return mpmath.gammainc(distribution.value / theta, x / theta, regularized=True)
+    scale = mpmath.mpf(distribution.scale)
+    beyond = (
+        mpmath.exp(-distribution.cut / scale) if math.isfinite(distribution.cut) else mpmath.mpf(0)
+    )
+    tail = (mpmath.exp(-min(abs(x), distribution.cut) / scale) - beyond) / (2 * (1 - beyond))
     return tail if x >= 0 else 1 - tail
 
 
@@ -53,54 +55,54 @@ def digits_of(number: mpmath.mpf, count: int) -> int:
     return int(mpmath.floor(mpmath.ldexp(number, count)))
 
 
-def draw(law: Any, centre: float, digits: int, count: int, step: float = STEP) -> int:
+def draw(distribution: Any, centre: float, digits: int, count: int, step: float = STEP) -> int:
     """The cell for a U that begins with these digits; those after it alternate."""
     content = digits.to_bytes(count // 8, "big") + bytes([0b10101010]) * 4096
-    (value,) = exact_draws.rounded([(law, centre)], step, bits=BytesIO(content))
+    (value,) = exact_draws.rounded([(distribution, centre)], step, bits=BytesIO(content))
     return round(value / step)
 
 
-@every_law
-def test_tails_enclose_sixty_digits(law: Any, centre: float) -> None:
+@every_distribution
+def test_tails_enclose_sixty_digits(distribution: Any, centre: float) -> None:
     for u in (1e-30, 1e-6, 0.2, 0.5, 0.8, 1 - 1e-6):
-        x = law.guess(u, 1 - u)
+        x = distribution.guess(u, 1 - u)
         with mpmath.workdps(90):  # the textbook's differences lose some of them
-            truth = upper(law, mpmath.mpf(x))
+            truth = upper(distribution, mpmath.mpf(x))
             text = mpmath.nstr(truth, 58)
         for precision in (96, 160, 320):
             with flint.ctx.workprec(precision):
-                ball = law.upper(flint.arb(x))
+                ball = distribution.upper(flint.arb(x))
                 # The text is right to 1e-57 of itself.
                 assert ball.overlaps(flint.arb(text, abs(float(truth)) * 1e-56))
                 assert float(ball.rad()) < 1e-12 or precision == 96
 
 
-@every_law
-def test_the_cell_is_the_one_by_sixty_digits(law: Any, centre: float) -> None:
+@every_distribution
+def test_the_cell_is_the_one_by_sixty_digits(distribution: Any, centre: float) -> None:
     """S at the edges of the cell has U between: for 30 random U and some in the tails."""
     generator = np.random.default_rng(3)
     chosen = [int.from_bytes(generator.bytes(8), "big") for _ in range(30)]
     for first in [*chosen, 0, 1, 2**40, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]:
-        cell = draw(law, centre, first, 64)
+        cell = draw(distribution, centre, first, 64)
         with mpmath.workdps(60):
             ends = [mpmath.mpf(first) / 2**64, mpmath.mpf(first + 1) / 2**64]
             edges = [(cell + side) * mpmath.mpf(STEP) - mpmath.mpf(centre)
                      for side in (mpmath.mpf(-0.5), mpmath.mpf(0.5))]  # fmt: skip
-            assert upper(law, edges[0]) >= ends[0]
-            assert upper(law, edges[1]) <= ends[1]
+            assert upper(distribution, edges[0]) >= ends[0]
+            assert upper(distribution, edges[1]) <= ends[1]
 
 
-@every_law
+@every_distribution
 @pytest.mark.parametrize("count", [64, 128, 512])
-def test_at_an_edge_the_next_digits_decide(law: Any, centre: float, count: int) -> None:
+def test_at_an_edge_the_next_digits_decide(distribution: Any, centre: float, count: int) -> None:
     """U's first digits are those of S at an edge: only what follows tells the cells apart."""
-    if isinstance(law, GammaLaw) and count == 512:
+    if isinstance(distribution, GammaDistribution) and count == 512:
         count = 256  # mpmath would take a second for each
-    x = law.guess(0.3, 0.7)
+    x = distribution.guess(0.3, 0.7)
     cell = math.floor((centre + x) / STEP)
     with mpmath.workdps(400):
         edge = (mpmath.mpf(cell) + 0.5) * mpmath.mpf(STEP) - mpmath.mpf(centre)
-        level = upper(law, edge)
+        level = upper(distribution, edge)
         if not 0 < level < 1:
             return
         digits = digits_of(level, count)
@@ -110,7 +112,7 @@ def test_at_an_edge_the_next_digits_decide(law: Any, centre: float, count: int) 
         following = rest + change
         if not 0 <= following < 2**64:
             continue
-        assert draw(law, centre, digits << 64 | following, count + 64) == expected
+        assert draw(distribution, centre, digits << 64 | following, count + 64) == expected
 
 
 def test_digits_are_drawn_only_while_they_are_needed() -> None:
@@ -142,14 +144,14 @@ def test_a_wrong_guess_costs_time_alone(wrong: float) -> None:
 
 
 def test_draws_follow_the_law() -> None:
-    """Dvoretzky–Kiefer–Wolfowitz, on bits of a fixed seed: fails with probability 1e-9 a law."""
+    """Dvoretzky–Kiefer–Wolfowitz, bits of a fixed seed: fails with probability 1e-9 per case."""
     count = 3000
     tolerance = math.sqrt(math.log(2e9) / (2 * count))
-    for law, centre in ((LAWS[1]), (LAWS[5]), (LAWS[8])):
+    for distribution, centre in ((LAWS[1]), (LAWS[5]), (LAWS[8])):
         bits = BytesIO(np.random.default_rng(5).bytes(16 * count))
-        found = np.sort(exact_draws.rounded([(law, centre)] * count, STEP, bits=bits))
+        found = np.sort(exact_draws.rounded([(distribution, centre)] * count, STEP, bits=bits))
         cells = np.quantile(found, np.linspace(0.02, 0.98, 25), method="lower") + STEP / 2
-        expected = [1 - float(upper(law, mpmath.mpf(edge - centre))) for edge in cells]
+        expected = [1 - float(upper(distribution, mpmath.mpf(edge - centre))) for edge in cells]
         empirical = np.searchsorted(found, cells) / count
         assert np.abs(empirical - expected).max() < tolerance
 
@@ -184,11 +186,13 @@ def test_extreme_parameters(mechanism: privacy.Mechanism) -> None:
 def test_a_clamped_release_has_the_atoms_of_its_law() -> None:
     """The ends have all that lies beyond: U just inside and just outside of S at the clamp."""
     mechanism = privacy.Laplace(3.0, (1.0, 10.0))
-    law, centre = mechanism.law(4.0)
+    distribution, centre = mechanism.distribution(4.0)
     for first, expected in ((0, 10.0), (2**64 - 1, 1.0)):
         bits = BytesIO(first.to_bytes(8, "big"))
         cells = mechanism._cells
-        assert exact_draws.rounded([(law, centre)], mechanism.grid_step, *cells, bits) == [expected]
+        assert exact_draws.rounded([(distribution, centre)], mechanism.grid_step, *cells, bits) == [
+            expected
+        ]
 
 
 def test_model_noise_is_drawn_in_its_own_steps() -> None:

@@ -81,7 +81,7 @@ def test_a_second_release_is_refused_unless_it_is_paid_for() -> None:
         ledger.charge("importance", LAPLACE, nodes=[1, 1])
     ledger.charge("importance", LAPLACE, nodes=[3], again=True)
     assert ledger.total(3, 0.0) == pytest.approx(2.0, rel=1e-12)
-    ledger.in_the_clear("importance", nodes=[2])
+    ledger.record_unprotected("importance", nodes=[2])
     with pytest.raises(AlreadyReleasedError, match="node 2"):  # noise on what is known already
         ledger.charge("importance", LAPLACE, nodes=[2])
     ledger.charge("importance", LAPLACE, nodes=[4])  # what one has paid for is no other's affair
@@ -120,7 +120,7 @@ def test_the_budget_holds_and_a_refusal_changes_nothing() -> None:
     assert (again.node, again.spent, str(again)) == (7, error.spent, str(error))
     ledger.charge("importance", LAPLACE, nodes=[6, 8], again=True)
     with pytest.raises(BudgetExceededError, match="in the clear"):
-        ledger.in_the_clear("model")
+        ledger.record_unprotected("model")
     assert all(ledger.total(node, 1e-6) <= 2.5 for node in range(10))
 
 
@@ -148,7 +148,7 @@ def test_a_calibrated_mechanism_fits_its_budget(kind: str, epsilon: float) -> No
 def test_what_is_in_the_clear_has_no_finite_total() -> None:
     ledger = Ledger(3)
     ledger.charge("model", NOISE)
-    ledger.in_the_clear("importance", nodes=[1])
+    ledger.record_unprotected("importance", nodes=[1])
     assert ledger.total(1, 0.5) == math.inf
     assert ledger.total_delta(1, 50.0) == 1.0
     assert ledger.total(0, 1e-5) < math.inf
@@ -164,7 +164,7 @@ def test_mechanisms_travel_as_json(release: Release) -> None:
 def test_a_ledger_travels_as_json() -> None:
     ledger = full_ledger()
     ledger.budget = None
-    ledger.in_the_clear("degree")
+    ledger.record_unprotected("degree")
     copy = Ledger.from_dict(json.loads(json.dumps(ledger.to_dict())))
     assert copy == ledger
     assert copy.total(2, 1e-3) == ledger.total(2, 1e-3)
@@ -282,7 +282,7 @@ def test_what_is_printed_of_a_cost_is_never_too_small() -> None:
 
 def test_only_noise_can_be_simulated() -> None:
     ledger = Ledger(nodes=1, simulated=True)
-    ledger.in_the_clear("model")
+    ledger.record_unprotected("model")
     assert "seed" not in str(ledger)
     ledger.charge("importance", Laplace(scale=9.0, bounds=(1.0, 10.0)))
     assert "seed" in str(ledger)

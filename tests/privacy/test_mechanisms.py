@@ -150,7 +150,7 @@ def test_pure_privacy() -> None:
 
 def test_values_outside_the_bounds_are_clamped_and_counted() -> None:
     mechanism = privacy.Gaussian(1e-3, BOUNDS)
-    assert mechanism.outside([0.5, 1.0, 10.0, 11.0, 5.0]) == 2
+    assert mechanism.count_out_of_bounds([0.5, 1.0, 10.0, 11.0, 5.0]) == 2
     released = mechanism.release([0.5, 99.0], np.random.default_rng(0))
     assert np.allclose(released, [1.0, 10.0], atol=0.01)
     assert float(mechanism.bias(12.0)) == pytest.approx(-2.0, abs=0.01)

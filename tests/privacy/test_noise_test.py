@@ -111,7 +111,9 @@ def test_noise_that_is_used_twice_is_found() -> None:
     assert mechanism_faults(mechanism, twice) == (REPEATED, DEPENDENT)
 
 
-SYMMETRIC = [each for each in MECHANISMS if getattr(each.law(BOUNDS[0])[0], "is_symmetric", False)]
+SYMMETRIC = [
+    each for each in MECHANISMS if getattr(each.distribution(BOUNDS[0])[0], "is_symmetric", False)
+]
 
 
 @pytest.mark.parametrize("mechanism", SYMMETRIC, ids=repr)

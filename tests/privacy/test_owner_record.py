@@ -43,7 +43,7 @@ def ledger_with(epsilon: float = 3.0, nodes: int = 2, protect: str = "rows") -> 
 
 def unprotected() -> Ledger:
     ledger = Ledger(1)
-    ledger.in_the_clear("model")
+    ledger.record_unprotected("model")
     return ledger
 
 
@@ -96,7 +96,7 @@ def test_noise_from_a_seed_is_not_charged(record: OwnerRecord) -> None:
 
 def test_a_seeded_run_without_noise_is_recorded_as_unprotected(record: OwnerRecord) -> None:
     ledger = Ledger(2, simulated=True)
-    ledger.in_the_clear("model")
+    ledger.record_unprotected("model")
     assert record.charge(X, Y, ledger).unprotected_runs == 1
 
 

@@ -16,7 +16,7 @@ from walklearn.privacy import (
     PrivacySettings,
     PublicFacts,
     RowGaussian,
-    allot,
+    plan_budget,
     row_release,
     row_sensitivity,
 )
@@ -124,7 +124,9 @@ def test_it_walks_is_charged_and_composes_with_the_model() -> None:
     problem = wl.Problem(X, y, node_of_row=np.arange(60) % 6, aggregate="mean", penalty=0.1)
     loss = problem.loss
     facts = PublicFacts(nodes=6, rows=60, features=3, row_length=BOUND)
-    shared = allot(PrivacySettings(3.0, 1e-5), facts, loss, intercept=False, tells=True)
+    shared = plan_budget(
+        PrivacySettings(3.0, 1e-5), facts, loss, intercept=False, reveals_rows=True
+    )
     assert shared.constants is not None
     epsilon, delta = shared.constants
     release = row_release(loss, epsilon=epsilon, delta=delta, nodes=6, feature_bound=BOUND,
@@ -204,6 +206,6 @@ def test_a_constant_that_is_only_iterated_is_not_released_for_single_rows() -> N
     for_rows = row_release(wl.losses.Logistic(), epsilon=1.0, delta=1e-5, **facts)
     graph = wl.graphs.complete(1)
     with pytest.raises(ValueError, match="1001 sparse rows with 1001 columns"):
-        wl.walks.Weighted(privacy=for_rows).realise(graph, problem)
+        wl.walks.Weighted(privacy=for_rows).sample_release(graph, problem)
     for_nodes = wl.privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(1e-4, 1.0))
-    wl.walks.Weighted(privacy=for_nodes).realise(graph, problem)  # holds for every value
+    wl.walks.Weighted(privacy=for_nodes).sample_release(graph, problem)  # holds for every value

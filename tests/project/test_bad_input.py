@@ -86,9 +86,9 @@ class Halved(losses.Squared):
         return 0.5 * super().value(scores, targets)
 
 
-def allot(row_length: float | None = 5.4, **given: Any) -> object:
+def plan_budget(row_length: float | None = 5.4, **given: Any) -> object:
     facts = wl.PublicFacts(nodes=20, rows=500, features=30, row_length=row_length)
-    return wl.privacy.allot(wl.PrivacySettings(3.0, 1e-5, **given), facts, losses.Logistic())
+    return wl.privacy.plan_budget(wl.PrivacySettings(3.0, 1e-5, **given), facts, losses.Logistic())
 
 
 def book(content: bytes) -> Any:
@@ -101,11 +101,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no book": (lambda: book(b"{}"), "damaged"),
     "a long book": (lambda: book(bytes(2_000_000)), "2000000 bytes"),
     "ε without public scales": (
-        lambda: allot(row_length=None), "epsilon .*centre and spread.*length"),
+        lambda: plan_budget(row_length=None), "epsilon .*centre and spread.*length"),
     "noise below the budget": (
-        lambda: allot(noise_multiplier=1.0), "noise_multiplier = 1 .*ε = 3 "),
+        lambda: plan_budget(noise_multiplier=1.0), "noise_multiplier = 1 .*ε = 3 "),
     "a cap above the budget": (
-        lambda: allot(noise_multiplier=9.0, max_contributions=99),
+        lambda: plan_budget(noise_multiplier=9.0, max_contributions=99),
         "noise_multiplier = 9 .*ε = 3 .*99 .*max_contributions"),
     "a seed that is a word": (
         lambda: graphs.erdos_renyi(9, 0.9, seed="a"), "seed .*'a'"),  # type: ignore[arg-type]

@@ -20,14 +20,14 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Learner
 from walklearn.objectives.linear.losses import LOSSES, Targets
 from walklearn.privacy import MECHANISMS
-from walklearn.privacy.draws.exact_draws import Law
+from walklearn.privacy.draws.exact_draws import Distribution
 from walklearn.privacy.mechanisms.description import describe, from_description
 from walklearn.privacy.mechanisms.mechanism import AT_BOUNDS
 from walklearn.streams import generators, replicate_seed
 from walklearn.studies import Study, run
 from walklearn.updates import UPDATES, VisitContext, VisitResult, draw_start
 from walklearn.walks import WALKS, Hop, View
-from walklearn.walks.disclosure import Shown
+from walklearn.walks.disclosure import Disclosure
 
 Array = NDArray[Any]
 NODES = 8
@@ -100,8 +100,8 @@ class RootDegree(wl.walks.Metropolis):
     name: ClassVar[str] = "root-degree"
 
     @property
-    def shown(self) -> Shown:
-        return Shown()  # nothing about the rows
+    def disclosure(self) -> Disclosure:
+        return Disclosure()  # nothing about the rows
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         return np.sqrt(degree)
@@ -176,7 +176,7 @@ class UniformNoise(wl.privacy.Mechanism):
             released = np.clip(released, *self.clamp)
         return released.mean(axis=-1) - values, released.var(axis=-1)
 
-    def law(self, value: float) -> tuple[Law, float]:
+    def distribution(self, value: float) -> tuple[Distribution, float]:
         return UniformLaw(self.width), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
@@ -389,11 +389,11 @@ step_sizes.s = { constant = 0.05 }
 
 def test_a_study() -> None:
     cells = Study.from_text(STUDY).cells()
-    homes = [cell.description["homes"] for cell in cells]
+    import_paths = [cell.description["import_paths"] for cell in cells]
     loss = {"loss": {"steep": f"{__name__}:Steep"}}
-    assert homes[0] == loss | {"walk": {"root-degree": f"{__name__}:RootDegree"}}
-    assert loss | {"walk": {"any-neighbour": f"{__name__}:AnyNeighbour"}} in homes
-    assert loss | {"update": {"heavy-ball": f"{__name__}:HeavyBall"}} in homes
+    assert import_paths[0] == loss | {"walk": {"root-degree": f"{__name__}:RootDegree"}}
+    assert loss | {"walk": {"any-neighbour": f"{__name__}:AnyNeighbour"}} in import_paths
+    assert loss | {"update": {"heavy-ball": f"{__name__}:HeavyBall"}} in import_paths
     for cell in cells:
         _forget()  # as in a worker, which knows only what the cell says
         records = run(cell).records
@@ -531,7 +531,7 @@ def test_a_name_is_given_once() -> None:
     with pytest.raises(ValueError, match="'root-degree' already"):
         WALKS.register(Other)
     with pytest.raises(ValueError, match="'uniform' already"):
-        WALKS.register_home("uniform", "elsewhere:Walk")
+        WALKS.register_import_path("uniform", "elsewhere:Walk")
     with pytest.raises(ValueError, match=r"'stepe', .*'steep'"):
         LOSSES.by_name("stepe")
     with pytest.raises(ValueError, match="registered walk"):

@@ -401,7 +401,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         'plan, line 8: update is "sagaa", which is not known; did you mean "saga"? Choose one of '
         "sgd, saga."),
     "ε without the number of rows": (
-        lambda: wl.privacy.allot(
+        lambda: wl.privacy.plan_budget(
             wl.PrivacySettings(3.0, 1e-5), wl.PublicFacts(20, None, 30, 5.4), losses.Logistic()),
         'protect="rows" needs the public number of rows of all nodes together (rows).'),
     "one class": (

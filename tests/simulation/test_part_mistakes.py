@@ -82,12 +82,12 @@ def test_names_that_simulations_bind_are_no_fields_of_a_walk(name: str) -> None:
 def test_a_walk_that_raises_not_known_error_has_no_law() -> None:
     class Unknown(wl.walks.Uniform):
         def stationary(self, graph: Any, objective: Any = None) -> Any:
-            raise wl.walks.NotKnownError("not known")
+            raise wl.walks.StationaryUnknownError("not known")
 
     trace = wl.simulate(
         PROBLEM, RING, Unknown(), step_size=wl.PowerStep(0.1), steps=20, engine="reference"
     )
-    assert trace.law is None
+    assert trace.expected_visits is None
 
 
 def test_a_walk_with_a_length_of_0_is_a_walk() -> None:

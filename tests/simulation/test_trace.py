@@ -87,7 +87,7 @@ def any_trace(draw):
         averages=draw(models),
         visits=draw(st.none() | hnp.arrays(np.int64, st.integers(0, 3), elements=counts)),
         degrees=draw(st.none() | hnp.arrays(np.int64, st.integers(0, 3), elements=counts)),
-        law=draw(st.none() | hnp.arrays(np.float64, st.integers(0, 3))),
+        expected_visits=draw(st.none() | hnp.arrays(np.float64, st.integers(0, 3))),
         announcements=draw(counts),
         announcement_bytes=draw(counts),
         complete=draw(st.booleans()),
@@ -573,7 +573,7 @@ def test_a_trace_has_a_ledger_for_each_world() -> None:
     assert "nodes have made 0 to 5 so far" in str(first)
     assert "nodes have made 1 to 3 so far" in str(second)
     assert make_trace(1, privacy=published).ledger[0].charges(0)[1].times == 5
-    in_the_clear = {"importance": "in the clear", "model": "in the clear", "nodes": 2}
-    assert make_trace(1, privacy=in_the_clear).ledger[0].total(0, 0.1) == math.inf
+    record_unprotected = {"importance": "in the clear", "model": "in the clear", "nodes": 2}
+    assert make_trace(1, privacy=record_unprotected).ledger[0].total(0, 0.1) == math.inf
     with pytest.raises(ValueError, match="published"):
         make_trace(1).ledger  # noqa: B018

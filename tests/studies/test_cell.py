@@ -161,7 +161,7 @@ def test_facts_of_a_private_method() -> None:
     scaled = wl.privacy.Laplace(20.0, (1.0, 300.0))
     assert set(facts["achieved_delta"]) == {scaled.delta(3.0)}  # what it really has
     narrow = PRIVATE.replace("300.0", "2.0")
-    assert run(cell(SMALL + narrow, method="private")).facts["outside"].min() > 0
+    assert run(cell(SMALL + narrow, method="private")).facts["out_of_bounds"].min() > 0
 
 
 def test_targets_that_no_noise_reaches() -> None:
@@ -192,7 +192,7 @@ def test_theory_is_asked_if_wanted() -> None:
             own = generators(replicate_seed(stream(3, RUN, 2, WALK), 0)).walk
             own.random()
             world.problem.domain.sample(2, own)
-            walk = walk.realise(world.graph, world.problem, own)
+            walk = walk.sample_release(world.graph, world.problem, own)
         found = wl.theory.diagnose(world.graph, world.problem, walk)
         expected = (
             found.residual, found.spectral_gap, found.mixing_time, found.constant.value,

@@ -126,7 +126,7 @@ def test_worlds_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) ->
     assert kept_world(graph, problem, 1, RUN, 0) is kept
     other = kept_world(graph, problem, 1, RUN, 1)
     assert other is not kept
-    monkeypatch.setattr(instances, "MOST_BYTES", kept.bytes + other.bytes)
+    monkeypatch.setattr(instances, "MAX_BYTES", kept.bytes + other.bytes)
     third = kept_world(graph, problem, 1, RUN, 2)
     assert kept_world(graph, problem, 1, RUN, 2) is third
     assert kept_world(graph, problem, 1, RUN, 1) is other

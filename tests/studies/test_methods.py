@@ -166,7 +166,7 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         for name in ("sticky", "lost", "nothing"):
             WALKS.remove(name)
     # A worker knows nothing of the registration: the cell says where the walk lives.
-    assert cell.description["homes"] == {"walk": {"sticky": "sticky_walks:Sticky"}}
+    assert cell.description["import_paths"] == {"walk": {"sticky": "sticky_walks:Sticky"}}
     try:
         assert run(cell).records["messages"].max() < 30
     finally:

@@ -207,7 +207,7 @@ def test_a_line_of_progress_in_a_terminal_only(
 ) -> None:
     path = tmp_path / "large.csv"
     path.write_text("a,b\n" + "1,2\n" * 100)
-    monkeypatch.setattr(progress, "LEAST_BYTES", 0)
+    monkeypatch.setattr(progress, "MIN_BYTES", 0)
     monkeypatch.setattr(progress, "BAR_AFTER", 0.0)
     for in_blocks in (True, False):
         with reading(in_blocks=in_blocks):
@@ -219,5 +219,5 @@ def test_a_line_of_progress_in_a_terminal_only(
         assert "reading large.csv: 100%" in told
         assert "404/404" in told
         monkeypatch.undo()
-        monkeypatch.setattr(progress, "LEAST_BYTES", 0)
+        monkeypatch.setattr(progress, "MIN_BYTES", 0)
         monkeypatch.setattr(progress, "BAR_AFTER", 0.0)

@@ -180,7 +180,7 @@ def test_no_closed_form_for_a_subclass_with_its_own_hop():
     graph = graphs.ring(9)
     lazy = spectrum.spectrum_of(graph, walks.Uniform(laziness=0.5))
     assert spectrum.spectrum_of(graph, KnownSlow()).gap == pytest.approx(lazy.gap)
-    with pytest.raises(walks.NotKnownError):
+    with pytest.raises(walks.StationaryUnknownError):
         spectrum.spectrum_of(graph, Slow())
     assert spectrum.closed_form(graph, walks.Uniform()) is not None
     assert spectrum.closed_form(graph, KnownSlow()) is None

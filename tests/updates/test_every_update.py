@@ -43,7 +43,9 @@ def context_of(update: updates.Update, objective: Any, node: int, k: int) -> upd
 
 
 def test_every_registered_update_is_among_the_cases() -> None:
-    shipped = {name for name in updates.UPDATES.names if updates.UPDATES.home_of(name) is None}
+    shipped = {
+        name for name in updates.UPDATES.names if updates.UPDATES.import_path_of(name) is None
+    }
     assert {type(update).name for update in UPDATES} == shipped
 
 

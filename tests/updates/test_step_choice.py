@@ -11,12 +11,12 @@ import walklearn as wl
 from walklearn import walks
 from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
 from walklearn.updates.step_choice import (
-    been_round,
     choose_step,
     most_steps,
     public_step,
     public_steps,
     settled,
+    visited_mass,
 )
 
 GRAPH = wl.graphs.erdos_renyi(60, 0.15, seed=1, connected="retry")
@@ -82,7 +82,9 @@ def test_the_public_step_looks_at_nothing_but_what_is_public() -> None:
     bounds = (0.1, 40.0)
     mechanism = wl.privacy.Laplace(10.0, bounds)
     problem = wild_problem(Squared())
-    walk = walks.Weighted(privacy=mechanism).realise(GRAPH, problem, np.random.default_rng(1))
+    walk = walks.Weighted(privacy=mechanism).sample_release(
+        GRAPH, problem, np.random.default_rng(1)
+    )
     released = walk.release
     for loss in (Squared(), SquaredHinge()):
         step = public_step(loss, 0.1, GRAPH, walk, bounds)
@@ -125,8 +127,8 @@ def test_been_round() -> None:
     problem = wild_problem(Logistic())
     visits = np.zeros(60, dtype=np.int64)
     visits[:15] = 3
-    assert been_round(walks.Uniform(), GRAPH, problem, visits) == pytest.approx(0.25)
-    weighted = been_round(walks.Weighted(), GRAPH, problem, visits)
+    assert visited_mass(walks.Uniform(), GRAPH, problem, visits) == pytest.approx(0.25)
+    weighted = visited_mass(walks.Weighted(), GRAPH, problem, visits)
     assert weighted == pytest.approx(
         problem.smoothness_constants[:15].sum() / problem.smoothness_constants.sum()
     )

@@ -16,7 +16,7 @@ from walklearn.streams import generators, node_seed, replicate_seed
 from walklearn.updates import Saga, Sgd, draw_start
 from walklearn.visit import NodeState, Setting, Token, Walker, init_token, visit
 from walklearn.walks import view_of
-from walklearn.walks.walk import table_of
+from walklearn.walks.walk import announcements_of
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.4, seed=4, connected="retry")
 MECHANISM = wl.privacy.ClampedGamma(theta=4.0, bounds=(1.0, 8.0))
@@ -70,7 +70,7 @@ def assert_equal_arrays(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def test_every_registered_walk_is_among_the_cases() -> None:
-    shipped = {name for name in walks.WALKS.names if walks.WALKS.home_of(name) is None}
+    shipped = {name for name in walks.WALKS.names if walks.WALKS.import_path_of(name) is None}
     assert {type(walk).name for walk in WALKS} == shipped
 
 
@@ -118,7 +118,7 @@ def test_a_visit_changes_no_input_and_returns_the_declared_arrays(
 ) -> None:
     walker = make_walker(walk, update, privacy, objective, mean="estimated")
     setting, streams = walker.setting, generators(np.random.SeedSequence(9))
-    table = table_of(setting.walk, GRAPH, objective)
+    table = announcements_of(setting.walk, GRAPH, objective)
     states: dict[int, NodeState] = {}
     node, token = walker.node, walker.token
     for _ in range(40):
@@ -169,7 +169,9 @@ def test_a_visit_of_weight_zero_forwards_the_token_unchanged() -> None:
 def test_the_estimate_tends_to_the_mean_of_the_released_values() -> None:
     """Within 5 standard errors of the chain, exact by its fundamental matrix: fails by chance
     with a probability of 6e-7 (the seed is fixed)."""
-    walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(1))
+    walk = walks.Weighted(privacy=MECHANISM).sample_release(
+        GRAPH, PROBLEM, np.random.default_rng(1)
+    )
     setting = Setting(PROBLEM, walk.bind(GRAPH, PROBLEM, "estimated"), Sgd(STEP))
     generator = np.random.default_rng(2)
     node, model = draw_start(PROBLEM, generator)

@@ -9,22 +9,22 @@ import pytest
 
 import walklearn as wl
 from walklearn import walks
-from walklearn.walks.disclosure import Shown, check_protectable, shown_by, tells
+from walklearn.walks.disclosure import Disclosure, check_protectable, disclosure_of, reveals_rows
 
 GRAPH = wl.graphs.ring(5)
 X, Y = np.eye(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
 NOISE = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
-IN_THE_CLEAR = Shown(tells=True)
-SCALED = Shown(scaled_by="Hungry()")
+IN_THE_CLEAR = Disclosure(reveals_rows=True)
+SCALED = Disclosure(scaled_by="Hungry()")
 
 
 class Hungry(walks.Jumping):
     """A wrapper with a word of its own about what it shows."""
 
-    word: Shown | None = None
+    word: Disclosure | None = None
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         return self.word
 
 
@@ -32,7 +32,7 @@ class Silent(walks.Uniform):
     """Says nothing of what it shows."""
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         return None
 
 
@@ -40,7 +40,7 @@ class Teller(walks.Uniform):
     """Says that it tells, and takes no mechanism."""
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         return IN_THE_CLEAR
 
 
@@ -51,23 +51,23 @@ def simulate(walk: walks.Walk) -> wl.Trace:
 
 
 @pytest.mark.parametrize("word", [IN_THE_CLEAR, SCALED, None], ids=str)
-def test_the_word_of_a_wrapper_is_heard(word: Shown | None) -> None:
+def test_the_word_of_a_wrapper_is_heard(word: Disclosure | None) -> None:
     with pytest.raises(ValueError, match=r"in the clear|true L_i|claimed"):
         simulate(Hungry(walks.Uniform(), word=word))
 
 
 def test_a_wrapper_cannot_take_back_what_the_walk_inside_shows() -> None:
-    outer = Hungry(walks.Weighted(), word=Shown())
-    assert shown_by(outer).in_the_clear
-    assert tells(outer)
+    outer = Hungry(walks.Weighted(), word=Disclosure())
+    assert disclosure_of(outer).is_unprotected
+    assert reveals_rows(outer)
     with pytest.raises(ValueError, match="in the clear"):
         check_protectable(outer)
     with pytest.raises(ValueError, match="true L_i"):
-        check_protectable(Hungry(walks.Uniform(normalise=True), word=Shown()))
+        check_protectable(Hungry(walks.Uniform(normalise=True), word=Disclosure()))
 
 
 def test_of_a_wrapper_that_shows_nothing_privacy_is_claimed() -> None:
-    assert simulate(Hungry(walks.Uniform(), word=Shown())).privacy["model"] != "in the clear"
+    assert simulate(Hungry(walks.Uniform(), word=Disclosure())).privacy["model"] != "in the clear"
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_every_walk_of_this_package_is_known() -> None:
             walks.NonBacktracking(base),
             walks.Independent(base),
         ):
-            assert walk.discloses_known
+            assert walk.disclosure_is_known

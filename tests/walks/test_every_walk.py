@@ -184,7 +184,7 @@ class TestEveryWalk:
 
 
 def test_every_registered_walk_is_among_the_cases():
-    shipped = {name for name in REGISTRY.names if REGISTRY.home_of(name) is None}
+    shipped = {name for name in REGISTRY.names if REGISTRY.import_path_of(name) is None}
     assert {type(factory(6)).name for factory in WALKS.values()} == shipped
 
 

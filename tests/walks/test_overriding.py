@@ -15,7 +15,7 @@ import pytest
 
 import walklearn as wl
 from walklearn import updates, walks
-from walklearn.walks.walk import draw_walk, table_of
+from walklearn.walks.walk import announcements_of, draw_walk
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
 X, Y = wl.datasets.two_gaussians(12, dimension=3, variance=2.0, seed=1)
@@ -227,7 +227,7 @@ def test_announced_scores_decide_the_visits(walk: Any, weights: Any, engine: str
 
 @pytest.mark.parametrize("walk", [*COMPILED, *UNCOMPILED], ids=repr)
 def test_a_node_announces_the_same_numbers_as_the_table_of_a_simulation(walk: Any) -> None:
-    table = table_of(walk, GRAPH, PROBLEM)
+    table = announcements_of(walk, GRAPH, PROBLEM)
     for node in range(12):
         announced = walk.announce(PROBLEM, node, int(GRAPH.degrees[node]), None)
         np.testing.assert_allclose(table[node], announced, rtol=1e-12)
@@ -259,10 +259,10 @@ def test_subclasses_are_values_too(part: Any) -> None:
 def test_no_privacy_is_claimed_for_an_override_that_may_disclose_rows() -> None:
     noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
     for walk in (Attractive(), HalfScale(), walks.NonBacktracking(Attractive())):
-        assert not walk.discloses_known
+        assert not walk.disclosure_is_known
         with pytest.raises(ValueError, match=type(walk).__name__):
             run(walk, privacy=noise, steps=10)
-    assert ByRootOfDegree().discloses_known
+    assert ByRootOfDegree().disclosure_is_known
 
 
 class RandomAnnouncement(walks.Weighted):
@@ -319,11 +319,11 @@ def test_the_expected_visits_of_a_private_walk_follow_its_own_visit_weights() ->
     mechanism = wl.privacy.calibrate("laplace", epsilon=3.0, delta=1e-3, bounds=(1.0, 9.0))
     walk = RootOfImportance(privacy=mechanism)
     trace = run(walk, "compiled", replicates=2, steps=100)
-    assert trace.law is not None
+    assert trace.expected_visits is not None
     assert trace.released is not None
     roots = np.sqrt(trace.released)
     expected = (roots / roots.sum(axis=1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(trace.law, expected, rtol=1e-12)
+    np.testing.assert_allclose(trace.expected_visits, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("walk", [Attractive(), AnnounceWins(), ByRootOfDegree()], ids=repr)
@@ -331,8 +331,8 @@ def test_the_stationary_distribution_belongs_to_the_announced_scores(walk: Any) 
     law = walk.stationary(GRAPH, PROBLEM)
     np.testing.assert_allclose(law @ walk.transition_matrix(GRAPH, PROBLEM), law, rtol=1e-12)
     trace = run(walk, "compiled", steps=10)
-    assert trace.law is not None
-    np.testing.assert_allclose(trace.law, law, rtol=1e-12)
+    assert trace.expected_visits is not None
+    np.testing.assert_allclose(trace.expected_visits, law, rtol=1e-12)
 
 
 def test_a_history_driven_walk_refuses_a_walk_whose_hop_it_would_ignore() -> None:
@@ -347,14 +347,14 @@ class OwnRelease(walks.Uniform):
     drawn: bool = False
 
     @property
-    def shown(self) -> Any:
-        return walks.disclosure.Shown(True, self.mechanism)
+    def disclosure(self) -> Any:
+        return walks.disclosure.Disclosure(True, self.mechanism)
 
     @property
     def is_private(self) -> bool:
         return not self.drawn
 
-    def realise(self, graph: Any, objective: Any, generator: Any = None) -> Any:
+    def sample_release(self, graph: Any, objective: Any, generator: Any = None) -> Any:
         made = self.mechanism.release(objective.importance, generator)
         return self.bound(own_release=made, drawn=True)
 
@@ -370,10 +370,10 @@ def test_a_release_of_its_own_is_drawn_once_for_each_replicate() -> None:
     walk = OwnRelease(mechanism=MECHANISM)
     fast, slow = (run(walk, engine, replicates=2) for engine in ("compiled", "reference"))
     assert_same(fast, slow)
-    assert fast.law is not None
+    assert fast.expected_visits is not None
     # 20,000 visits at a fixed seed: the total variation distance is below 0.02 in practice.
     trace = run(walk, "compiled", steps=20_000)
-    assert np.abs(trace.visits / 20_000 - trace.law).sum() / 2 < 0.05
+    assert np.abs(trace.visits / 20_000 - trace.expected_visits).sum() / 2 < 0.05
 
 
 class Leaky(walks.Weighted):
@@ -464,7 +464,7 @@ def test_a_walk_with_its_own_hop_does_not_keep_a_distribution_that_is_no_longer_
         walks.Independent(LastNeighbour()).stationary(GRAPH)
     trace = wl.simulate(PROBLEM, GRAPH, LastNeighbour(), steps=5, seed=1, step_size=STEP,
                         engine="reference")  # fmt: skip
-    assert trace.law is None
+    assert trace.expected_visits is None
 
     class Known(LastNeighbour):
         def stationary(self, graph: Any, objective: Any = None) -> Any:
@@ -472,7 +472,7 @@ def test_a_walk_with_its_own_hop_does_not_keep_a_distribution_that_is_no_longer_
 
     trace = wl.simulate(PROBLEM, GRAPH, Known(), steps=5, seed=1, step_size=STEP,
                         engine="reference")  # fmt: skip
-    assert trace.law is not None
+    assert trace.expected_visits is not None
 
 
 class WrongShares(walks.Uniform):

@@ -42,14 +42,16 @@ def run(walk: Any, **options: Any) -> wl.Trace:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_released_weights_are_unbiased_for_every_draw(seed: int) -> None:
-    walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(seed))
+    walk = walks.Weighted(privacy=MECHANISM).sample_release(
+        GRAPH, PROBLEM, np.random.default_rng(seed)
+    )
     np.testing.assert_allclose(estimate(walk), PROBLEM.full_gradient(MODEL), rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_printed_weights_are_biased_for_a_draw(seed: int) -> None:
     printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
-    walk = printed.realise(GRAPH, PROBLEM, np.random.default_rng(seed))
+    walk = printed.sample_release(GRAPH, PROBLEM, np.random.default_rng(seed))
     error = np.abs(estimate(walk) - PROBLEM.full_gradient(MODEL)).max()
     assert error > 0.01 * np.abs(PROBLEM.full_gradient(MODEL)).max()
 
@@ -60,7 +62,9 @@ def test_on_average_over_gamma_draws_both_are_unbiased(reweight: Any) -> None:
     with a probability of 2e-6 (the seed is fixed)."""
     private = walks.Weighted(privacy=privacy.Gamma(4.0, (0.5, 20.0)), reweight=reweight)
     generator = np.random.default_rng(5)
-    draws = np.array([estimate(private.realise(GRAPH, PROBLEM, generator)) for _ in range(4000)])
+    draws = np.array(
+        [estimate(private.sample_release(GRAPH, PROBLEM, generator)) for _ in range(4000)]
+    )
     error = draws.mean(axis=0) - PROBLEM.full_gradient(MODEL)
     allowed = 5 * draws.std(axis=0) / np.sqrt(len(draws)) + 1e-12
     assert (np.abs(error) < allowed).all()
@@ -69,7 +73,7 @@ def test_on_average_over_gamma_draws_both_are_unbiased(reweight: Any) -> None:
 def test_one_draw_minimises_the_sum_that_is_printed() -> None:
     """With printed weights one network converges to the minimiser of Σ (R_i / L_i) f_i."""
     printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
-    walk = printed.realise(GRAPH, PROBLEM, np.random.default_rng(1))
+    walk = printed.sample_release(GRAPH, PROBLEM, np.random.default_rng(1))
     weights = walk.importance / PROBLEM.smoothness_constants
     fits = {
         name: run(w, steps=400_000, records=1, replicates=8, step_size=wl.PowerStep(0.1)).models
@@ -106,7 +110,7 @@ def test_values_outside_the_bounds_are_clamped_and_counted() -> None:
         ((PROBLEM.smoothness_constants < 1.5) | (PROBLEM.smoothness_constants > 2.0)).sum()
     )
     assert outside > 0
-    assert trace.privacy["outside"] == [outside] * 4
+    assert trace.privacy["out_of_bounds"] == [outside] * 4
 
 
 def test_the_ledger_tells_what_was_published() -> None:
@@ -166,7 +170,9 @@ def test_a_walk_drawn_before_is_charged_too() -> None:
     noise = privacy.ModelNoise(
         clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
     )
-    walk = walks.Weighted(privacy=MECHANISM).realise(GRAPH, PROBLEM, np.random.default_rng(1))
+    walk = walks.Weighted(privacy=MECHANISM).sample_release(
+        GRAPH, PROBLEM, np.random.default_rng(1)
+    )
     for drawn in (walk, walks.Jumping(walk)):
         trace = run(drawn, privacy=noise, steps=100)
         assert "importance" in [charge.what for charge in trace.ledger[0].charges(0)]
@@ -193,7 +199,7 @@ def test_no_method_of_a_walk_after_its_release_can_read_the_true_constants(wrap:
 def test_a_relay_does_not_release_anothers_constant() -> None:
     problem = wl.Problem(X[:11], Y[:11], penalty=1.0, nodes=12, empty_nodes="relay",
                          aggregate="mean")  # fmt: skip
-    walk = walks.Weighted(privacy=MECHANISM, reweight="as-printed").realise(
+    walk = walks.Weighted(privacy=MECHANISM, reweight="as-printed").sample_release(
         GRAPH, problem, np.random.default_rng(1)
     )
     assert walk.true_importance[11] == BOUNDS[0]
@@ -202,7 +208,7 @@ def test_a_relay_does_not_release_anothers_constant() -> None:
 
 def test_shrinking_moves_releases_to_the_midpoint_and_stays_unbiased() -> None:
     plain, shrinking = (
-        walks.Weighted(privacy=MECHANISM, shrink=shrink).realise(
+        walks.Weighted(privacy=MECHANISM, shrink=shrink).sample_release(
             GRAPH, PROBLEM, np.random.default_rng(2)
         )
         for shrink in (False, True)
@@ -317,7 +323,7 @@ def test_bad_walks() -> None:
         walks.Weighted(public=True)
     with pytest.raises(TypeError, match="mechanism"):
         walks.Weighted(privacy=3.0)
-    with pytest.raises(TypeError, match="realise"):
+    with pytest.raises(TypeError, match="sample_release"):
         walks.Weighted(privacy=MECHANISM).stationary(GRAPH, PROBLEM)
 
 
@@ -328,7 +334,7 @@ def test_private_walks_are_values() -> None:
     assert walks.Weighted(privacy=MECHANISM).is_private
     assert walks.Jumping(walk).is_private
     assert not walks.Weighted().is_private
-    drawn = walk.realise(GRAPH, PROBLEM, np.random.default_rng(0))
+    drawn = walk.sample_release(GRAPH, PROBLEM, np.random.default_rng(0))
     assert pickle.loads(pickle.dumps(drawn)) == drawn
     assert not drawn.is_private
 

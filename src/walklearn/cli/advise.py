@@ -199,7 +199,7 @@ def _options_of(plan: FitPlan, asked: dict[str, list[str]]) -> str:
     facts = plan.to_dict()
     advised = {"--walk": facts["walk"], "--laziness": facts["laziness"] or None}
     advised["--update"] = None if facts["update"] == "sgd" else facts["update"]
-    if plan.allotment is None:  # otherwise `train` computes the same budget
+    if plan.budget_plan is None:  # otherwise `train` computes the same budget
         step = facts["step_constant"]
         advised |= {
             "--mechanism": facts["mechanism"],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 Task = Literal["classification", "regression"]
 
-MOST_CLASSES = 100
+MAX_CLASSES = 100
 FEW_VALUES = 20  # whole numbers with at most so many values are taken to be classes
 
 # fmt: off
@@ -299,7 +299,7 @@ def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
     )
     if asked == "regression" or (asked == "auto" and not text and not few):
         return "regression"
-    if len(values) > MOST_CLASSES or (len(values) > FEW_VALUES and 2 * len(values) > len(target)):
+    if len(values) > MAX_CLASSES or (len(values) > FEW_VALUES and 2 * len(values) > len(target)):
         advice = "Is it the right column?" if text else "For numbers use --task regression."
         raise ValueError(
             f"the target {name!r} has {len(values)} different values in {len(target)} rows, too "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # With memory so many updates left a gap f(w) − f* of at most 5e-6 on breast cancer data with 10 and
 # with 30 features, diabetes and digits, over 2, 5, 20 and 100 nodes (columns of spread 1, penalty
 # 0.001; a smaller one needs more). L̂ falls slowly on few nodes: hence a least number for them.
-VISITS, LEAST_UPDATES = 400, 5000
+VISITS, MIN_UPDATES = 400, 5000
 FEW_VISITS = 20
 MANY_NODES = 6  # from here on a book saves work
 
@@ -32,7 +32,7 @@ def default_updates(nodes: int) -> int:
     >>> default_updates(5), default_updates(100)
     (5000, 40000)
     """
-    return max(VISITS * nodes, LEAST_UPDATES)
+    return max(VISITS * nodes, MIN_UPDATES)
 
 
 def text_of(
@@ -178,7 +178,7 @@ def _visit(plan: Plan) -> str:
 def _private(plan: Plan) -> str:
     from walklearn.privacy.accounting.budget import about_noise
 
-    allotted = plan.allotment()
+    allotted = plan.budget_plan()
     if allotted is None:
         accept = "Each owner accepts this with walklearn node init --accept-unprotected."
         return f"{plan.claim}. {UNPROTECTED_MODEL} {accept}"
@@ -214,7 +214,7 @@ def notes(plan: Plan) -> list[str]:
             f"{plan.updates} updates are about {plan.updates / plan.nodes:.2g} visits of each of "
             f"{plan.nodes} nodes: the model may be far from done. Raise updates."
         )
-    if not plan.hides_the_model and not plan.tells and plan.memory is None:
+    if not plan.hides_the_model and not plan.reveals_rows and plan.memory is None:
         found.append(
             'nothing is protected, so visits may remember: with update = "saga" and without '
             "step_size the walk goes to the minimiser itself, not only near it."

@@ -14,7 +14,7 @@ from walklearn.cli.data_options import with_options
 from walklearn.cli.user_errors import BadInput
 from walklearn.wording import plural
 
-MOST_LINES = 40  # of a table that still fits a screen or two
+MAX_LINES = 40  # of a table that still fits a screen or two
 
 # fmt: off
 WORKERS = [
@@ -51,7 +51,7 @@ def run(study: Path, out: Path, quick: bool, talk: Talk, **workers: Any) -> None
     described = wl.studies.Study.read(study)
     results = run_to_end(described.quick() if quick else described, out, talk, **workers)
     verdicts = results.verdicts()
-    if len(verdicts) > MOST_LINES:  # a line for each claim
+    if len(verdicts) > MAX_LINES:  # a line for each claim
         talk.show(findings.HEADER, findings.tally(results.study.name, verdicts))
     elif not verdicts.empty:  # a line for each reading of every claim
         talk.show(findings.READING_HEADER, findings.lines(verdicts))

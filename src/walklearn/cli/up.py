@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from walklearn.node.trial.view import NetworkView
 
 _LOOK_SECONDS = 0.25
-MOST_NODES = 200  # processes that one machine runs
+MAX_NODES = 200  # processes that one machine runs
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(2, MOST_NODES),
+@click.option("--nodes", type=click.IntRange(2, MAX_NODES),
               help="How many processes. Default: 20, or as many as the edge list has.")  # fmt: skip
 @click.option("--graph", default="erdos-renyi", show_default=True,
               help="A family such as ring or barabasi-albert, or an edge-list file.")  # fmt: skip
@@ -74,10 +74,10 @@ def up(
 
     privacy = None if epsilon is None or delta is None else (epsilon, delta)
     drawn = described_graph(graph, nodes, seed, usual=20)
-    if not 2 <= drawn.node_count <= MOST_NODES:
+    if not 2 <= drawn.node_count <= MAX_NODES:
         raise BadInput(
             f"{graph} has {drawn.node_count} nodes, and each is a process of this machine: take 2 "
-            f"to {MOST_NODES}."
+            f"to {MAX_NODES}."
         )
     trial = Trial.draw(drawn, walk, updates, privacy, seed)
     # Whatever no node could be made with is told before the first is.

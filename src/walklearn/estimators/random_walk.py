@@ -82,8 +82,8 @@ class RandomWalk(BaseEstimator):
     epsilon, delta
         The total for everything that leaves a node because of its rows, the model included. The
         clip, the noise, the number of contributions, the steps and the length of the walk
-        follow from public facts (`privacy.allot`, `allotment_`): `schema`, or `row_length`, or
-        `feature_bound`.
+        follow from public facts (`privacy.plan_budget`, `budget_plan_`): `schema`, or
+        `row_length`, or `feature_bound`.
     protect
         What ε is about: one row of a node is replaced ("rows"), or all of them ("node").
     model
@@ -182,7 +182,7 @@ class RandomWalk(BaseEstimator):
         The `FitPlan` that was run: all choices, with their reasons.
     ledger_
         What was published, at what cost.
-    allotment_
+    budget_plan_
         What became of ε and δ.
     model_noise_
         The clipping, noise and cap that protected the model.
@@ -546,7 +546,7 @@ class RandomWalk(BaseEstimator):
             self.classes_ = prepared.given.classes
         self.interrupted_ = ended.walked.interrupted
         self.fit_plan_ = plan
-        self.allotment_, self.model_noise_ = plan.allotment, plan.noise
+        self.budget_plan_, self.model_noise_ = plan.budget_plan, plan.noise
         self.graph_ = plan.graph
         self.walk_ = setting.walk
         self.update_ = setting.update

@@ -63,12 +63,14 @@ def trace_of(estimator: RandomWalk, ended: Ended) -> Trace:
         averages=estimator.average_[None],
         visits=walked.visits,
         degrees=graph.degrees,
-        law=_stationary(walk, graph, problem),
+        expected_visits=_stationary(walk, graph, problem),
         announcements=announcements,
         announcement_bytes=announcements * walk.numbers_sent * 8,
         released=None if release is None else release[None],
         contributions=None if counts is None else counts[None],
-        privacy=published(walk, estimator.model_noise_, problem.nodes, [walk.innermost.outside]),
+        privacy=published(
+            walk, estimator.model_noise_, problem.nodes, [walk.innermost.out_of_bounds]
+        ),
     )
 
 
@@ -105,7 +107,7 @@ def model_of(
         intercept=request.intercept,
         penalty=request.penalty,
         updates=estimator.n_iter_,
-        uses="last" if estimator.trace_.spec["average"] == "none" else "average",
+        iterate="last" if estimator.trace_.spec["average"] == "none" else "average",
         target=target,
         walk=name_of(estimator.walk_),
         privacy=privacy,

@@ -23,7 +23,7 @@ from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_M
 from walklearn.tables.encoding import Column
 from walklearn.tables.target_scale import TargetScale
 from walklearn.walks import Walk
-from walklearn.walks.disclosure import shown_by, tells
+from walklearn.walks.disclosure import disclosure_of, reveals_rows
 from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         )
     released = estimator.walk_.innermost.release is not None
     simulated = bool(estimator.ledger_.simulated)
-    would_be: dict[str, Any] = {}
+    unseeded: dict[str, Any] = {}
     if simulated and (noise is not None or released):  # everyone can draw the same noise again
-        would_be = {"would_be": claim.to_dict()}
+        unseeded = {"claim_without_seed": claim.to_dict()}
         without = f"{SEEDED} Train without a seed for a claim."
         claim, protected, exposed = replace(claim, epsilon=math.inf), [], [without, *exposed]
-    return claim.to_dict() | would_be | {
+    return claim.to_dict() | unseeded | {
         "simulated": simulated,
         "protected": protected,
         "not_protected": exposed,
@@ -120,22 +120,22 @@ def _of_the_model(noise: ModelNoise) -> str:
 def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     """What is said of L_i, or of another importance: what of it is protected, and what is not."""
     walk = estimator.walk_.innermost
-    if not estimator.walk_.discloses_known:
+    if not estimator.walk_.disclosure_is_known:
         return [], [f"What {name_of(estimator.walk_)} tells of the rows is not known here."]
-    if shown_by(estimator.walk_).scaled_by:
+    if disclosure_of(estimator.walk_).scaled_by:
         return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
     in_the_clear = {
         each["mechanism"] == IN_THE_CLEAR
         for each in estimator.ledger_.to_dict()["releases"]
         if each["what"] == "importance"
     }
-    if True in in_the_clear and not shown_by(estimator.walk_).in_the_clear:
+    if True in in_the_clear and not disclosure_of(estimator.walk_).is_unprotected:
         return [], ["In an earlier call every node told its neighbours its L_i in the clear."]
     if walk.release is not None:
         return [_release(estimator, walk)], []
-    if in_the_clear and not tells(estimator.walk_):
+    if in_the_clear and not reveals_rows(estimator.walk_):
         return ["The constant L_i of every node, released in an earlier call: see the ledger."], []
-    if tells(estimator.walk_):
+    if reveals_rows(estimator.walk_):
         what = "constant L_i" if getattr(walk, "importance", None) is None else "importance"
         return [], [
             f"The {what} of every node goes to its neighbours in the clear, and it depends on its "
@@ -155,8 +155,8 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
     )
     budget = estimator.fit_plan_.budget
     target: tuple[float | None, float | None] | None = (budget.epsilon, budget.delta)
-    if estimator.allotment_ is not None:
-        target = estimator.allotment_.constants
+    if estimator.budget_plan_ is not None:
+        target = estimator.budget_plan_.constants
     times = max(
         charge.times
         for node in range(estimator.ledger_.nodes)

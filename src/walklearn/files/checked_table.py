@@ -208,14 +208,14 @@ class CheckedTable(Mapping[str, Any]):
         return value
 
     def count(
-        self, key: str, default: T = _REQUIRED, *, least: int = 1, most: int = LARGEST_COUNT
+        self, key: str, default: T = _REQUIRED, *, minimum: int = 1, maximum: int = LARGEST_COUNT
     ) -> int | T:
-        """Read a whole number from `least` to `most`."""
-        too_large = is_whole(self.get(key)) and self[key] > most
-        bound = f"at most {most:,}" if too_large else f"at least {least}"
+        """Read a whole number from `minimum` to `maximum`."""
+        too_large = is_whole(self.get(key)) and self[key] > maximum
+        bound = f"at most {maximum:,}" if too_large else f"at least {minimum}"
         value: int | T = self.value(
             key, default, wanted=f"a whole number of {bound}",
-            fits=lambda value: is_whole(value) and least <= value <= most,
+            fits=lambda value: is_whole(value) and minimum <= value <= maximum,
         )  # fmt: skip
         return value
 
@@ -224,14 +224,14 @@ class CheckedTable(Mapping[str, Any]):
         key: str,
         default: T = _REQUIRED,
         *,
-        least: float = -math.inf,
+        minimum: float = -math.inf,
         above: float = -math.inf,
         below: float = math.inf,
     ) -> float | T:
-        """Read a finite number of at least `least`, greater than `above` and less than `below`."""
+        """Read a finite number ≥ `minimum`, > `above` and < `below`."""
         value = self.value(
-            key, default, wanted=f"a finite number{limits_of(least, above, below=below)}",
-            fits=lambda value: is_number(value) and least <= value and above < value < below,
+            key, default, wanted=f"a finite number{limits_of(minimum, above, below=below)}",
+            fits=lambda value: is_number(value) and minimum <= value and above < value < below,
         )  # fmt: skip
         return float(value) if key in self else default
 

@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 # A look costs as much as some hundred hops. So between two looks there are at least so many, as
 # many as there are nodes, and a share of all hops so far: a walk is that much longer than need be.
-LEAST_HOPS, SHARE = 500, 1 / 16
+MIN_HOPS, SHARE = 500, 1 / 16
 FLAT = 1e-3  # of L̂: stands for λ where there is no penalty
 ROUNDING = 1e-10  # of the first gradient that was known of all nodes: w* may be 0
 
@@ -60,7 +60,7 @@ class Arrival:
     def hops(batch: WalkBatch) -> int:
         """How many updates to make before the next look."""
         nodes, so_far = int(batch.objective.nodes), int(batch.visits.sum())
-        return max(LEAST_HOPS, nodes, int(SHARE * so_far))
+        return max(MIN_HOPS, nodes, int(SHARE * so_far))
 
     def has_come(self, batch: WalkBatch) -> bool:
         """Whether the gradient is small, and was at all looks while every node was visited."""

@@ -24,13 +24,13 @@ from walklearn.objectives import Aggregate, Objective, Problem
 from walklearn.objectives.linear.domains import Domain
 from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy import (
-    Allotment,
+    BudgetPlan,
     Claim,
     Ledger,
     ModelNoise,
     PrivacySettings,
     PublicFacts,
-    allot,
+    plan_budget,
 )
 from walklearn.privacy.accounting.budget import about_noise
 from walklearn.privacy.accounting.printing import format_upper
@@ -44,7 +44,7 @@ from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.visit import Setting
 from walklearn.walks import Walk
-from walklearn.walks.disclosure import mechanism_of, tells
+from walklearn.walks.disclosure import mechanism_of, reveals_rows
 from walklearn.walks.walk import draw_walk
 from walklearn.wording import plural
 
@@ -66,10 +66,10 @@ class Change(NamedTuple):
     """A change of what is asked for, and the noise-to-signal ratio that it leads to."""
 
     change: str
-    relative_noise: float
+    noise_to_signal: float
 
     def __str__(self) -> str:
-        return f"{self.change} ({self.relative_noise:.2g})"
+        return f"{self.change} ({self.noise_to_signal:.2g})"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class FitPlan:
         What is public of the data.
     reasons
         A reason for each choice.
-    allotment
+    budget_plan
         The split of the total; None if the model is not protected by one.
     comparison
         The mechanisms for L_i, if one was chosen by its error.
@@ -134,7 +134,7 @@ class FitPlan:
     budget: PrivacySettings
     facts: PublicFacts
     reasons: tuple[Reason, ...]
-    allotment: Allotment | None = None
+    budget_plan: BudgetPlan | None = None
     comparison: Comparison | None = None
     encoding: Units | None = field(default=None, compare=False, repr=False)
     seeded: bool = False
@@ -188,9 +188,9 @@ class FitPlan:
         return getattr(self.update, "step_size", None)
 
     @property
-    def relative_noise(self) -> float | None:
+    def noise_to_signal(self) -> float | None:
         """The noise-to-signal ratio of the final model; None if no total protects it."""
-        return None if self.allotment is None else self.allotment.relative_noise
+        return None if self.budget_plan is None else self.budget_plan.noise_to_signal
 
     def bind(self, objective: Objective, generator: np.random.Generator | None = None) -> Setting:
         """Return the setting of a run of this plan on an objective.
@@ -270,24 +270,26 @@ class FitPlan:
         if earlier is not None:
             ledger = _extended(earlier, nodes, simulated)
         else:
-            total = self.allotment
+            total = self.budget_plan
             budget = None if total is None else (total.epsilon, total.delta)
             ledger = Ledger(nodes, budget, simulated)
         mechanism = self.mechanism
-        if tells(self.walk) and mechanism is None:
-            ledger.in_the_clear("importance")
-        elif tells(self.walk) and mechanism is not None:  # who released it earlier pays again
+        if reveals_rows(self.walk) and mechanism is None:
+            ledger.record_unprotected("importance")
+        elif (
+            reveals_rows(self.walk) and mechanism is not None
+        ):  # who released it earlier pays again
             ledger.charge("importance", mechanism, again=True)
         # The cap counts, however many visits there were: who sees the tokens may choose when to
         # stop, so that the price of the visits so far would not hold.
         if self.noise is None:
-            ledger.in_the_clear("model")
+            ledger.record_unprotected("model")
         elif charged < nodes:
             times = self.noise.max_contributions
             ledger.charge("model", self.noise, nodes=np.arange(charged, nodes), times=times)
         is_claim = ledger.unit is not None and not ledger.simulated
-        if is_claim and THIS_FIT_ALONE not in ledger.beside:
-            ledger.beside.append(THIS_FIT_ALONE)
+        if is_claim and THIS_FIT_ALONE not in ledger.notes:
+            ledger.notes.append(THIS_FIT_ALONE)
         return ledger
 
     def noise_draws(self, size: int) -> int:
@@ -324,7 +326,7 @@ class FitPlan:
 
         Each changes one thing that was asked for and keeps the others.
         """
-        if self.allotment is None or self.facts.features is None:
+        if self.budget_plan is None or self.facts.features is None:
             return []
         budget, facts, features = self.budget, self.facts, self.facts.features
         assert budget.epsilon is not None
@@ -349,22 +351,22 @@ class FitPlan:
         for change, (privacy, public) in trials.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of a claim that nobody makes
-                allotment = allot(
+                budget_plan = plan_budget(
                     privacy, public, self.loss, intercept=self.intercept, penalty=self.penalty,
-                    aggregate=self.aggregate, tells=self.allotment.constants is not None,
+                    aggregate=self.aggregate, reveals_rows=self.budget_plan.constants is not None,
                     updates=self.steps_asked[0], max_updates=self.steps_asked[1],
                 )  # fmt: skip
-            if allotment.relative_noise < self.allotment.relative_noise:
-                found.append(Change(change, allotment.relative_noise))
-        return sorted(found, key=lambda each: each.relative_noise)
+            if budget_plan.noise_to_signal < self.budget_plan.noise_to_signal:
+                found.append(Change(change, budget_plan.noise_to_signal))
+        return sorted(found, key=lambda each: each.noise_to_signal)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         content = {**self.claim.to_dict(), "simulated": self.ledger().simulated, **self._choices()}
         if self._protects_nobody:
-            content["would_be"] = self.claim_without_seed.to_dict()
-        if self.allotment is not None:
-            content["relative_noise"] = self.relative_noise
+            content["claim_without_seed"] = self.claim_without_seed.to_dict()
+        if self.budget_plan is not None:
+            content["noise_to_signal"] = self.noise_to_signal
             content["changes"] = [each._asdict() for each in self.changes()]
         content["reasons"] = [str(reason) for reason in self.reasons]
         return content
@@ -394,7 +396,7 @@ class FitPlan:
             "step_exponent": None if step is None else step.exponent,
             "average": self.stop.average,
             "updates": self.stop.steps,
-            "max_updates": self.stop.most if self.stop.steps is None else None,
+            "max_updates": self.stop.max_steps if self.stop.steps is None else None,
             "tolerance": None if self.stop.steps is not None else self.stop.tolerance,
         }
         if noise is not None:
@@ -436,9 +438,10 @@ class FitPlan:
         else:
             steps = f"{step.constant:.3g}" + (f" / k^{step.exponent:g}" if step.exponent else "")
         told = "not disclosed" if self.mechanism is None else str(self.mechanism)
-        unprotected = self.mechanism is None and tells(self.walk)
+        unprotected = self.mechanism is None and reveals_rows(self.walk)
         stop = self.stop
-        length = f"{stop.steps:,}" if stop.steps else f"until convergence, at most {stop.most:,}"
+        until = f"until convergence, at most {stop.max_steps:,}"
+        length = f"{stop.steps:,}" if stop.steps else until
         return [
             ("graph", repr(self.graph)),
             ("walk", repr(self.walk)),
@@ -452,9 +455,9 @@ class FitPlan:
 
     def advice(self) -> list[str]:
         """Return sentences on the noise-to-signal ratio and on what to change first."""
-        if self.allotment is None:
+        if self.budget_plan is None:
             return []
-        lines, changes = [about_noise(self.allotment)], self.changes()
+        lines, changes = [about_noise(self.budget_plan)], self.changes()
         if changes:
             lines.append("Change first: " + ", then ".join(map(str, changes)) + ".")
         return lines
@@ -494,7 +497,7 @@ def released(
 
     To repeat a release where the rows are the same would disclose that they are.
     """
-    draw = draw_walk if walk.draws_announcements else type(walk).realise
+    draw = draw_walk if walk.draws_announcements else type(walk).sample_release
     return draw(walk, graph, objective, generator).without_secrets()
 
 

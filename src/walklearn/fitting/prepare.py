@@ -94,8 +94,8 @@ class Prepared:
     @property
     def summary(self) -> list[str]:
         """Sentences on the noise-to-signal ratio and on the time that exact draws take."""
-        allotment, draws = self.plan.allotment, self.plan.noise_draws(self.posed.problem.size)
-        lines = [] if allotment is None else [about_noise(allotment)]
+        budget_plan, draws = self.plan.budget_plan, self.plan.noise_draws(self.posed.problem.size)
+        lines = [] if budget_plan is None else [about_noise(budget_plan)]
         if draws and self.draws_exactly:
             from walklearn.privacy.draws.exact_draws import seconds
 
@@ -155,7 +155,7 @@ def _pools() -> ThreadpoolController:
 def _warn(prepared: Prepared) -> None:
     """Warn of noise made by hand that protects little, and of a cap that is used up."""
     plan, contributions = prepared.plan, prepared.state.contributions
-    if plan.budget.noise is not None:  # `allot` warns of an ε that is given
+    if plan.budget.noise is not None:  # `plan_budget` warns of an ε that is given
         weak = about_weak_epsilon(prepared.ledger.largest_total(plan.budget.reported_delta)[1])
         if weak:
             warnings.warn(weak, stacklevel=6)

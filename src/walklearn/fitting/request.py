@@ -289,14 +289,14 @@ def _check_parameters(given: Mapping[str, Any]) -> StepSize | None:
         if given[name] is not None:
             check_whole(name, given[name])
     if given["tol"] is not None:
-        check_number("tol", given["tol"], least=0.0)
+        check_number("tol", given["tol"], minimum=0.0)
     check_choice("average", given["average"], AVERAGES)
     for name in ("fit_intercept", "warm_start"):
         check_choice(name, given[name], (True, False))
     check_choice("standardise", given["standardise"], ("auto", True, False))
     wanted = "None or a domain such as domains.Ball(10.0)"
     check_kind("domain", given["domain"], Domain | None, wanted)
-    check_number("penalty", given["penalty"], least=0.0)
+    check_number("penalty", given["penalty"], minimum=0.0)
     _check_update(given["update"], given["step_size"], given["average"])
     _check_privacy(given)
     return step_of(given["step_size"])

@@ -1,6 +1,7 @@
 """Resolve a request and the public facts about its data into a plan.
 
-ε and δ are the total for the model and for the disclosures of L_i, if the walk makes any. `allot`
+ε and δ are the total for the model and for the disclosures of L_i, if the walk makes any.
+`plan_budget`
 splits them by public facts. The walk "auto" discloses nothing, so the whole budget goes to the
 model. If the model is unprotected, ε covers the constants L_i alone, and the total is ε = ∞.
 
@@ -27,13 +28,13 @@ from walklearn.objectives import Aggregate, Problem
 from walklearn.objectives.linear.losses import LOSSES, Logistic, Loss
 from walklearn.objectives.linear.rows import is_sparse
 from walklearn.privacy import (
-    Allotment,
+    BudgetPlan,
     ModelNoise,
     PrivacySettings,
     PublicFacts,
-    allot,
     calibrate,
     compare,
+    plan_budget,
     row_release,
     smoothness_bounds,
 )
@@ -55,7 +56,7 @@ from walklearn.walks.disclosure import (
     check_disclosure_known,
     check_protectable,
     mechanism_of,
-    tells,
+    reveals_rows,
 )
 from walklearn.wording import plural
 
@@ -108,13 +109,13 @@ def advise(
     >>> import walklearn as wl
     >>> facts = wl.PublicFacts(nodes=20, rows=5000, features=9, row_length=3.0)
     >>> plan = wl.advise(wl.graphs.ring(20), facts, wl.PrivacySettings(epsilon=1.0, delta=1e-5))
-    >>> plan.walk, plan.noise.max_contributions, round(plan.relative_noise, 2)
+    >>> plan.walk, plan.noise.max_contributions, round(plan.noise_to_signal, 2)
     (Uniform(laziness=0.1), 50, 0.02)
     """
     privacy, intercept = _checked(graph, about, privacy, intercept)
     if loss is not None and not isinstance(loss, Loss):
         loss = LOSSES.by_name(loss)()
-    check_number("penalty", penalty, least=0.0)
+    check_number("penalty", penalty, minimum=0.0)
     aggregate: Aggregate = "mean"
     if isinstance(about, Problem):
         problem, facts = about, facts_of(about, intercept)
@@ -186,12 +187,13 @@ def resolve(
         inner: Any = walk.innermost
         walk = walk.with_innermost(replace(inner, laziness=laziness))
         reasons.append(Reason("laziness", because))
-    allotment = before.allotment if before is not None else None
-    if allotment is None and privacy.protects_model and privacy.noise is None:
+    budget_plan = before.budget_plan if before is not None else None
+    if budget_plan is None and privacy.protects_model and privacy.noise is None:
         check_disclosure_known(walk)
-        allotment = allot(
+        budget_plan = plan_budget(
             privacy, facts, loss, intercept=request.intercept, penalty=request.penalty,
-            aggregate=request.aggregate, tells=tells(walk) and mechanism_of(walk) is None,
+            aggregate=request.aggregate,
+            reveals_rows=reveals_rows(walk) and mechanism_of(walk) is None,
             updates=None if partial else request.steps, max_updates=request.max_steps,
         )  # fmt: skip
     chooses_release = request.is_auto_walk and privacy.mechanism is None
@@ -200,26 +202,26 @@ def resolve(
         kind, comparison, because = case.best_release()
         if kind is None:
             walk = Uniform(laziness=getattr(walk.innermost, "laziness", 0.0))
-    walk = case.with_mechanism(walk, allotment, kind or "laplace")
+    walk = case.with_mechanism(walk, budget_plan, kind or "laplace")
     because = because or _about_walk(request, walk)
     reasons.insert(0, Reason("walk", because))
-    noise = privacy.noise if allotment is None else allotment.noise
+    noise = privacy.noise if budget_plan is None else budget_plan.noise
     if mechanism_of(walk) is not None:
         check_disclosure_known(walk)
     if noise is not None:
         check_protectable(walk)
     update = request.chosen_update(partial)
     reasons.append(Reason("update", _about_update(request, update, partial)))
-    reasons.append(Reason("model", _about_model(privacy, noise, allotment)))
+    reasons.append(Reason("model", _about_model(privacy, noise, budget_plan)))
     if update is None:
-        update, because = case.gradient_steps(walk, allotment)
+        update, because = case.gradient_steps(walk, budget_plan)
         reasons.append(Reason("step", because))
-    steps, because = case.planned_steps(update, allotment)
+    steps, because = case.planned_steps(update, budget_plan)
     reasons.append(Reason("updates", because))
     converges = update is not None and update.converges
     stop = Stopping(
         steps=steps,
-        most=request.max_steps or most_steps(facts.nodes, converges),
+        max_steps=request.max_steps or most_steps(facts.nodes, converges),
         first=max(FIRST_LOOK, facts.nodes),
         tolerance=(ARRIVED if converges else SETTLED) if request.tol is None else request.tol,
         average=request.chosen_average(update),
@@ -228,7 +230,7 @@ def resolve(
     return FitPlan(
         graph, walk, update, Protection() if noise is None else noise, stop, loss,
         request.penalty, request.domain, request.aggregate, request.intercept, request.batch,
-        privacy, facts, tuple(reasons), allotment, comparison,
+        privacy, facts, tuple(reasons), budget_plan, comparison,
         steps_asked=(None if partial else request.steps, request.max_steps),
     )  # fmt: skip
 
@@ -302,7 +304,7 @@ class _Case:
         because = f"weighted. {errors} Compare both walks with simulate() on data like yours."
         return best.kind, comparison, because
 
-    def with_mechanism(self, walk: Walk, allotment: Allotment | None, kind: str) -> Walk:
+    def with_mechanism(self, walk: Walk, budget_plan: BudgetPlan | None, kind: str) -> Walk:
         """Return the walk with a mechanism for its disclosures of the rows, if ε asks for one."""
         request, facts, problem = self.request, self.facts, self.problem
         privacy, brought = request.privacy, mechanism_of(walk)
@@ -315,7 +317,7 @@ class _Case:
         if privacy.epsilon is None or privacy.delta is None:
             return walk
         check_disclosure_known(walk)
-        if not tells(walk):
+        if not reveals_rows(walk):
             return walk
         if brought is not None:
             raise ValueError(
@@ -333,7 +335,7 @@ class _Case:
                 "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
                 "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
             )
-        target = (privacy.epsilon, privacy.delta) if allotment is None else allotment.constants
+        target = (privacy.epsilon, privacy.delta) if budget_plan is None else budget_plan.constants
         if target is None:
             raise ValueError(
                 "all of ε went to the model in the first call, whose walk told nothing of L_i: "
@@ -366,13 +368,15 @@ class _Case:
             )
         return walk.with_innermost(replace(inner, privacy=mechanism, shrink=True))
 
-    def gradient_steps(self, walk: Walk, allotment: Allotment | None) -> tuple[Update | None, str]:
+    def gradient_steps(
+        self, walk: Walk, budget_plan: BudgetPlan | None
+    ) -> tuple[Update | None, str]:
         """Return the paper's update; None if its step follows from what is only known later."""
         request, loss, facts, problem = self.request, self.loss, self.facts, self.problem
         if request.step_size is not None:
             return Sgd(request.step_size), AS_ASKED
-        if allotment is not None:
-            return Sgd(ConstantStep(allotment.step)), "limited by noise, curvature and penalty."
+        if budget_plan is not None:
+            return Sgd(ConstantStep(budget_plan.step)), "limited by noise, curvature and penalty."
         if mechanism_of(walk) is not None:
             return None, "from the L_i that the nodes release."
         if request.is_private:
@@ -390,7 +394,7 @@ class _Case:
         return Sgd(step), because
 
     def planned_steps(
-        self, update: Update | None, allotment: Allotment | None
+        self, update: Update | None, budget_plan: BudgetPlan | None
     ) -> tuple[int | None, str]:
         """Return the number of updates, public if anything is private; None until convergence."""
         request, problem, partial = self.request, self.problem, self.partial
@@ -407,8 +411,8 @@ class _Case:
         if not request.is_private:
             return None, "until the model has converged."
         most = request.max_steps or most_steps(nodes, False)
-        if allotment is not None:
-            allowed = max(1, allotment.updates // gradients)
+        if budget_plan is not None:
+            allowed = max(1, budget_plan.updates // gradients)
             if allowed > most:
                 return most, "as many as max_steps allows."
             return allowed, "as many as the cap on contributions allows."
@@ -467,15 +471,15 @@ def _about_update(request: FitRequest, update: Update | None, partial: bool) -> 
 
 
 def _about_model(
-    privacy: PrivacySettings, noise: ModelNoise | None, allotment: Allotment | None
+    privacy: PrivacySettings, noise: ModelNoise | None, budget_plan: BudgetPlan | None
 ) -> str:
     if noise is None:
         asked = "as asked for." if privacy.covers_constants_alone else "no ε was asked for."
         return f"unprotected, {asked}"
-    if allotment is None:
+    if budget_plan is None:
         return f"noise {AS_ASKED}"
     return (
         f"noise of {noise.noise_multiplier:.3g} times the clip {noise.clip:.3g} at each visit, "
         f"and at most {plural(noise.max_contributions, 'contribution')} of a node. Together "
-        f"they are within {format_claim(allotment.epsilon, allotment.delta)}."
+        f"they are within {format_claim(budget_plan.epsilon, budget_plan.delta)}."
     )

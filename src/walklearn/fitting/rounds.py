@@ -5,7 +5,7 @@ nodes' rows, which a token would gather by going round once more. The average th
 of the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates: the theorems' average begins with the
 start, and forgets it slowly.
 
->>> Stopping(steps=None, most=10_000, first=1000).rounds()
+>>> Stopping(steps=None, max_steps=10_000, first=1000).rounds()
 [39, 78, 156, 312, 625, 1250, 2500, 5000, 10000]
 """
 
@@ -29,7 +29,7 @@ from walklearn.simulation.compiled_memory import COMPILED
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.simulation.user_losses import announce_compilation
 from walklearn.streams import Streams
-from walklearn.updates.step_choice import ROUND, been_round, settled
+from walklearn.updates.step_choice import ROUND, settled, visited_mass
 from walklearn.visit import Setting
 
 Array = NDArray[Any]
@@ -43,7 +43,7 @@ EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a
 
 @dataclass(frozen=True)
 class Stopping:
-    """How long to walk: `steps` updates, or until the loss has settled, `most` at most.
+    """How long to walk: `steps` updates, or until the loss has settled, `max_steps` at most.
 
     first: updates before the loss may settle. average: what predicts, the average of the last
     round ("tail") or of the whole walk ("all"), or the last model ("none").
@@ -53,7 +53,7 @@ class Stopping:
     """
 
     steps: int | None
-    most: int
+    max_steps: int
     first: int
     tolerance: float = 3e-3
     average: Average = "tail"
@@ -61,7 +61,7 @@ class Stopping:
 
     def rounds(self) -> list[int]:
         """The updates, from here, after which a round ends."""
-        ends = [self.steps or self.most]
+        ends = [self.steps or self.max_steps]
         if self.go_on and ends[0] > 1:
             return [ends[0] // 2, ends[0]]
         while not self.go_on and ends[0] >= 2 * self.first / EARLY_LOOKS:
@@ -88,7 +88,7 @@ class Walked:
     carried: Position
     marks: list[Position]
     settled: bool = False
-    value_of_zeros: float = np.nan
+    loss_at_zero: float = np.nan
     been: float = 0.0
     interrupted: bool = False
     arrival: Arrival | None = None
@@ -100,7 +100,7 @@ class Walked:
     contributions: Array | None = None
 
 
-def walk_on(
+def run_walk(
     setting: Setting,
     graph: Graph,
     streams: Streams,
@@ -123,7 +123,7 @@ def walk_on(
     seen = Walked(begun, begun, list(marks) or [begun])
     ends_itself, waiting = stopping.steps is None, list[Position]()
     if ends_itself:
-        seen.value_of_zeros = _value_of_zeros(setting.objective)
+        seen.loss_at_zero = _value_of_zeros(setting.objective)
     if setting.update.converges:
         seen.arrival = Arrival(stopping.tolerance)
     stop = threading.Event()
@@ -150,10 +150,10 @@ def walk_on(
                 callback(seen.token.token.updates, losses[-1])
             if ends_itself:
                 visits = batch.visits - visits_before
-                seen.been = been_round(batch.setting.walk, graph, setting.objective, visits)
+                seen.been = visited_mass(batch.setting.walk, graph, setting.objective, visits)
                 seen.settled = arrived
                 if seen.arrival is None:
-                    of_zeros, tolerance = seen.value_of_zeros, stopping.tolerance
+                    of_zeros, tolerance = seen.loss_at_zero, stopping.tolerance
                     seen.settled = settled(losses, of_zeros, tolerance, seen.been)
             if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
                 break
@@ -182,7 +182,7 @@ def why_not_settled(walked: Walked, stopping: Stopping) -> str:
             "max_steps, or help it along: a graph with more edges, or a walk that jumps, such as "
             "walks.Jumping(walks.Uniform())."
         )
-    before = losses[-2] if len(losses) > 1 else walked.value_of_zeros
+    before = losses[-2] if len(losses) > 1 else walked.loss_at_zero
     return (
         f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g}, halfway it was "
         f"{before:.4g}: it has not settled. {MORE}"

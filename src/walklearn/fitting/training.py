@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from walklearn.arrays import Arrays
 from walklearn.errors import InterruptedWarning
 from walklearn.fitting.prepare import Posed, Prepared, blas_threads
-from walklearn.fitting.rounds import Walked, walk_on, why_not_settled
+from walklearn.fitting.rounds import Walked, run_walk, why_not_settled
 from walklearn.fitting.training_state import State
 from walklearn.objectives.linear.minimiser import NO_MINIMISER
 from walklearn.visit import Setting
@@ -39,7 +39,7 @@ def train(prepared: Prepared, callback: Callable[[int, float], object] | None) -
     seeds = prepared.seeds
     with blas_threads(here.problem.X.shape[1]):
         setting = plan.bind(here.problem, seeds.release)
-    walked = walk_on(
+    walked = run_walk(
         setting, plan.graph, seeds.streams, prepared.token, plan.stop, state.contributions,
         callback, prepared.draws_exactly, state.marks,
     )  # fmt: skip
@@ -89,7 +89,7 @@ def _warn_of_its_end(
             InterruptedWarning,
             stacklevel=6,
         )
-    elif here is not None and here.problem.falls_for_ever_along(model):
+    elif here is not None and here.problem.decreases_forever_along(model):
         warnings.warn(NO_MINIMISER, ConvergenceWarning, stacklevel=6)
     elif not walked.settled and stopping.steps is None:
         why = why_not_settled(walked, stopping) + ("" if here is None else _about_scales(here))

@@ -47,7 +47,7 @@ def erdos_renyi(
     Graph(20 nodes, 47 edges)
     """
     nodes = check_whole("nodes", nodes)
-    probability = check_number("probability", probability, least=0.0, most=1.0)
+    probability = check_number("probability", probability, minimum=0.0, maximum=1.0)
     rng = generator(seed)
     pairs = nodes * (nodes - 1) // 2
     return drawn(nodes, lambda: narrow_pairs_at(_successes(rng, pairs, probability)), connected)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from walklearn.graphs.graph import Graph
 
-MOST_NODES = 1_500  # springs between all pairs: a second; more dots than that tell nothing
+MAX_NODES = 1_500  # springs between all pairs: a second; more dots than that tell nothing
 _ROUNDS = 120
 
 
@@ -42,9 +42,9 @@ def spring_layout(graph: Graph) -> NDArray[np.float64]:
     (5, 2)
     """
     count = graph.node_count
-    if count > MOST_NODES:
+    if count > MAX_NODES:
         raise ValueError(
-            f"a drawing of {count} nodes would tell nothing: at most {MOST_NODES}; draw a smaller "
+            f"a drawing of {count} nodes would tell nothing: at most {MAX_NODES}; draw a smaller "
             "graph of the same family"
         )
     if count == 1:

@@ -146,7 +146,7 @@ def watts_strogatz(
     """
     nodes = check_whole("nodes", nodes)
     degree = check_whole("degree", degree, 0, nodes - 1)
-    rewiring = check_number("rewiring", rewiring, least=0.0, most=1.0)
+    rewiring = check_number("rewiring", rewiring, minimum=0.0, maximum=1.0)
     if degree % 2:
         raise ValueError(f"degree must be even, half on each side of the ring, got {degree}")
     rng = generator(seed)

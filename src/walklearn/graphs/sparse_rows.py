@@ -20,8 +20,8 @@ Integers: TypeAlias = NDArray[np.int64]
 SparseMatrix: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
 
 FEW_PAIRS = 100_000
-MOST_NODES = 2**31 - 2  # numbers and counts are int32; i * nodes + j then fits int64
-MOST_ENTRIES = 2**31 - 1  # of `indices`, two for each edge
+MAX_NODES = 2**31 - 2  # numbers and counts are int32; i * nodes + j then fits int64
+MAX_ENTRIES = 2**31 - 1  # of `indices`, two for each edge
 
 
 def row_of_each_entry(indptr: IndexArray) -> IndexArray:
@@ -65,10 +65,10 @@ def adjacency_matrix(indptr: IndexArray, indices: IndexArray) -> SparseMatrix:
 
 def check_size(nodes: int, entries: int = 0) -> None:
     """Refuse more nodes or edges than int32 can number."""
-    if nodes > MOST_NODES:
-        raise ValueError(f"a graph can have {MOST_NODES} nodes at most, got {nodes}")
-    if entries > MOST_ENTRIES:
-        raise ValueError(f"a graph can have {MOST_ENTRIES // 2} edges at most, got {entries // 2}")
+    if nodes > MAX_NODES:
+        raise ValueError(f"a graph can have {MAX_NODES} nodes at most, got {nodes}")
+    if entries > MAX_ENTRIES:
+        raise ValueError(f"a graph can have {MAX_ENTRIES // 2} edges at most, got {entries // 2}")
 
 
 def checked_rows(indptr: ArrayLike, indices: ArrayLike) -> tuple[Integers, Integers]:

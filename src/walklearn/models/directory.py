@@ -20,7 +20,7 @@ FORMAT = "walklearn model"
 VERSION = 1
 FILES = ("model.json", "weights.npz", "ledger.json", "report.md")
 _SETTINGS = (
-    "kind", "loss", "penalty", "target", "classes", "intercept", "uses", "updates", "walk",
+    "kind", "loss", "penalty", "target", "classes", "intercept", "iterate", "updates", "walk",
     "privacy", "details",
 )  # fmt: skip
 

@@ -57,7 +57,7 @@ class Model:
         The factor of ½‖w‖² it was trained with.
     updates
         How many updates were made.
-    uses
+    iterate
         The iterate that predicts, "average" (the theorems are about it) or "last".
     target
         The name of the column that is predicted.
@@ -84,7 +84,7 @@ class Model:
         intercept: bool = False,
         penalty: float = 0.0,
         updates: int = 0,
-        uses: Iterate = "average",
+        iterate: Iterate = "average",
         target: str = "target",
         walk: str = "",
         privacy: Mapping[str, Any] | None = None,
@@ -104,7 +104,7 @@ class Model:
         self.intercept = bool(intercept)
         self.penalty = float(penalty)
         self.updates = int(updates)
-        self.uses = uses
+        self.iterate = iterate
         self.target = str(target)
         self.walk, self.report = walk, report
         self.privacy = dict(privacy or {})
@@ -121,7 +121,7 @@ class Model:
     @property
     def used(self) -> Array:
         """The iterate that predicts, one row of weights for each score."""
-        return np.atleast_2d(self.average if self.uses == "average" else self.weights)
+        return np.atleast_2d(self.average if self.iterate == "average" else self.weights)
 
     @property
     def coefficients(self) -> Array:
@@ -345,7 +345,7 @@ def _check(model: Model) -> None:
     if model.loss not in LOSSES or kind_of(model.loss) != model.kind:
         known = ", ".join(f"{loss} ({kind_of(loss)})" for loss in LOSSES)
         raise ValueError(f"there is no {model.kind} with the loss {model.loss!r}: {known}.")
-    check_choice("uses", model.uses, Iterate)
+    check_choice("iterate", model.iterate, Iterate)
     shapes = _shapes(model)
     for name, array in (("weights", model.weights), ("average", model.average)):
         if array.shape not in shapes:

@@ -7,7 +7,7 @@ from typing import Any
 from walklearn.models.model import Model
 from walklearn.models.score import Score
 
-MOST_FEATURES = 40
+MAX_FEATURES = 40
 
 
 def report_of(model: Model) -> str:
@@ -31,7 +31,7 @@ def _facts(model: Model) -> list[str]:
         "intercept": "yes" if model.intercept else "no",
         "walk": model.walk or None,
         "updates": model.updates,
-        "predicts with": "the average w̄" if model.uses == "average" else "the last iterate w",
+        "predicts with": "the average w̄" if model.iterate == "average" else "the last iterate w",
     }
     return [_fact(name, value) for name, value in facts.items() if value is not None]
 
@@ -71,9 +71,9 @@ def _weights(model: Model) -> list[str]:
     scores = [""] if len(model.used) == 1 else [f" of {name}" for name in model.classes or ()]
     lines = ["| feature |" + "".join(f" weight{score} |" for score in scores)]
     lines.append("|---|" + "---:|" * len(scores))
-    for at, name in list(enumerate(names))[:MOST_FEATURES]:
+    for at, name in list(enumerate(names))[:MAX_FEATURES]:
         cells = "".join(f" {row[at]:.6g} |" for row in model.used)
         lines.append(f"| {name.replace('|', chr(92) + '|')} |{cells}")
-    if len(names) > MOST_FEATURES:
-        lines.append(f"\nand {len(names) - MOST_FEATURES} more, in weights.npz.")
+    if len(names) > MAX_FEATURES:
+        lines.append(f"\nand {len(names) - MAX_FEATURES} more, in weights.npz.")
     return lines

@@ -24,7 +24,7 @@ def to_sklearn(model: Model) -> Any:
     coefficients = model.coefficients / np.repeat([column.spread for column in columns], widths)
     centres = np.repeat([column.centre for column in columns], widths)
     estimator = _estimator(model, coefficients, model.intercepts - coefficients @ centres)
-    if all(column.categories is None and not column.cuts_off for column in columns):
+    if all(column.categories is None and not column.has_cut_off for column in columns):
         names = [column.name for column in columns]
         estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator
@@ -80,7 +80,7 @@ def _step(column: Column) -> Any:
 
     if column.categories is not None:
         return OneHotEncoder(categories=[list(column.categories)], sparse_output=False)
-    if not column.cuts_off:
+    if not column.has_cut_off:
         return "passthrough"
     reach = column.cut_off * column.spread
     ends = {"a_min": column.centre - reach, "a_max": column.centre + reach}

@@ -53,7 +53,7 @@ def two_gaussians(
     """
     check_whole("rows", rows)
     check_whole("dimension", dimension)
-    check_number("variance", variance, least=0.0)
+    check_number("variance", variance, minimum=0.0)
     generator = np.random.default_rng(seed)
     y = generator.choice([-1.0, 1.0], size=rows)
     centre = np.broadcast_to(np.asarray(mean, dtype=float), (dimension,))
@@ -102,8 +102,8 @@ def heterogeneous_rows(
     """
     check_whole("rows", rows)
     check_whole("dimension", dimension)
-    check_number("spread", spread, least=0.0)
-    check_number("noise", noise, least=0.0)
+    check_number("spread", spread, minimum=0.0)
+    check_number("noise", noise, minimum=0.0)
     generator = np.random.default_rng(seed)
     scale = np.exp(spread * generator.standard_normal(rows))
     X = scale[:, None] * generator.standard_normal((rows, dimension))

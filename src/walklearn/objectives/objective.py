@@ -158,7 +158,7 @@ class Objective(ABC):
 
     def with_batch(self, batch: int) -> Self:
         """Return a copy whose gradients take `batch` uniform numbers, to select a mini-batch."""
-        check_whole("batch", batch, least=0)
+        check_whole("batch", batch, minimum=0)
         self.__dict__.setdefault("_shared", {})  # which the copy uses, too
         result = copy.copy(self)
         object.__setattr__(result, "draws", int(batch))
@@ -171,8 +171,8 @@ class Objective(ABC):
             if not hasattr(self, field):
                 raise TypeError(f"{name} has no {field}. Set self.{field} in its __init__.")
         check_whole(f"{name}.nodes", self.nodes)
-        check_whole(f"{name}.draws", self.draws, least=0)
-        check_number(f"{name}.penalty", self.penalty, least=0.0)
+        check_whole(f"{name}.draws", self.draws, minimum=0)
+        check_number(f"{name}.penalty", self.penalty, minimum=0.0)
         specs = checked_specs(self.parameters, f"{name}.parameters")
         if not self.size:
             raise ValueError(f"{name}.parameters needs at least one entry, got {specs!r}.")

@@ -1,13 +1,14 @@
-"""How often each node was visited, beside what the law of the walk promises.
+"""How often each node was visited, compared with its stationary distribution.
 
 On a small graph the area of a dot is the node's share of the visits; its colour how that share
-compares with the law, on a logarithmic scale: white as promised, blue less, red more. Thousands of
+compares with its expected share, on a logarithmic scale: white as promised, blue less, red more.
+Thousands of
 dots would tell nothing, so the ratio itself is then drawn, against the number of neighbours.
 
 >>> import walklearn as wl
 >>> from matplotlib.figure import Figure
 >>> graph = wl.graphs.star(6)
->>> axes = visits(graph, [50, 10, 10, 10, 10, 10], law=[1 / 6] * 6, ax=Figure().subplots())
+>>> axes = visits(graph, [50, 10, 10, 10, 10, 10], expected=[1 / 6] * 6, ax=Figure().subplots())
 >>> len(axes.collections)   # the edges and the dots
 2
 """
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from walklearn.simulation.trace import Trace
 
 _LARGEST = 400.0  # points², of the dot of the most visited node
-MOST_DOTS = 300  # nodes of a graph that is drawn; dots of more cover each other
+MAX_DOTS = 300  # nodes of a graph that is drawn; dots of more cover each other
 _GROUPS = 2  # of nodes with about as many neighbours, for each doubling of that number
 _WIDEST = 2.0  # colours span a factor of 2 to either side at least
 
@@ -39,13 +40,13 @@ _WIDEST = 2.0  # colours span a factor of 2 to either side at least
 def visits(
     run: Trace | Graph,
     counts: ArrayLike | None = None,
-    law: ArrayLike | None = None,
+    expected: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how often each node was visited, beside what the walk's law promises.
+    """Draw how often each node was visited, beside what the walk's expected promises.
 
     A graph of up to 300 nodes is drawn, with a dot for each node. Of a larger one, and of a run
-    alone, which does not keep the edges, the picture is visits / law against the number of
+    alone, which does not keep the edges, the picture is visits / expected against the number of
     neighbours: hubs that are visited too often, or corners that are hardly reached, stand out.
 
     Parameters
@@ -54,7 +55,7 @@ def visits(
         A run, such as `simulate` returns it; or the graph, and then `counts` must be given.
     counts
         The visits, one for each node, such as ``Trace.visits``; a run has its own.
-    law
+    expected
         What they should be in the long run, such as ``walk.stationary(graph, problem)``. By
         default what the run knows of its walk, and every node alike for a graph.
     ax
@@ -75,7 +76,7 @@ def visits(
     ...                   step_size=wl.PowerStep(0.01), records=1, seed=1, progress=False)
     >>> axes = visits(run, ax=Figure().subplots())
     >>> axes.get_xlabel(), axes.get_ylabel()
-    ('neighbours of the node', 'visits / law of the walk')
+    ('neighbours of the node', 'visits / expected of the walk')
     """
     if isinstance(run, Graph):
         if counts is None:
@@ -85,16 +86,16 @@ def visits(
         if counts is not None:
             raise ValueError("a run has its own visits: plot.visits(run), or (graph, counts)")
         counted, degrees = _of_run(run)
-        law = run.law if law is None else law
-    ratio = _ratio(counted, law)
-    against = "equal share" if law is None else "law of the walk"
-    if isinstance(run, Graph) and run.node_count <= MOST_DOTS:
+        expected = run.expected_visits if expected is None else expected
+    ratio = _ratio(counted, expected)
+    against = "equal share" if expected is None else "expected of the walk"
+    if isinstance(run, Graph) and run.node_count <= MAX_DOTS:
         return _on_graph(run, counted, ratio, against, new_axes(6.0, 5.2) if ax is None else ax)
     axes = new_axes() if ax is None else ax
     if degrees.min() == degrees.max():
         _spread(axes, ratio, int(degrees[0]), against)
     else:
-        _by_degree(axes, ratio, degrees, counted.sum() * _shares(law, len(counted)), against)
+        _by_degree(axes, ratio, degrees, counted.sum() * _shares(expected, len(counted)), against)
     low, high = np.quantile(ratio, (0.05, 0.95))
     never = int(np.count_nonzero(counted == 0))
     axes.set_title(
@@ -118,25 +119,25 @@ def _of_run(run: Trace) -> tuple[FloatArray, NDArray[np.int64]]:
     return _per_node(len(run.visits), run.visits, "visits"), run.degrees
 
 
-def _shares(law: ArrayLike | None, nodes: int) -> FloatArray:
-    """The law, as shares that sum to one."""
-    expected = np.ones(nodes) if law is None else _per_node(nodes, law, "law")
+def _shares(expected: ArrayLike | None, nodes: int) -> FloatArray:
+    """The expected, as shares that sum to one."""
+    expected = np.ones(nodes) if expected is None else _per_node(nodes, expected, "expected")
     if not (expected > 0).all():
-        raise ValueError("law must be positive at every node")
+        raise ValueError("expected must be positive at every node")
     return np.asarray(expected / expected.sum())
 
 
-def _ratio(counted: FloatArray, law: ArrayLike | None) -> FloatArray:
-    """Each node's share of the visits, as a multiple of its share by the law."""
+def _ratio(counted: FloatArray, expected: ArrayLike | None) -> FloatArray:
+    """Each node's share of the visits, as a multiple of its expected share."""
     if counted.sum() == 0:
         raise ValueError("counts are all zero: no visit to draw")
-    return np.asarray(counted / counted.sum() / _shares(law, len(counted)))
+    return np.asarray(counted / counted.sum() / _shares(expected, len(counted)))
 
 
 def _on_graph(
     graph: Graph, counted: FloatArray, ratio: FloatArray, against: str, axes: Axes
 ) -> Axes:
-    """Draw a dot for each node: its area shows the visits, its colour their ratio to the law."""
+    """Draw a dot per node: the area shows the visits, the colour their ratio to those expected."""
     from matplotlib.colors import LogNorm
 
     seen = ratio[ratio > 0]

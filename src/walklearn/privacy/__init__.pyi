@@ -1,5 +1,5 @@
-from .accounting.budget import Allotment as Allotment
-from .accounting.budget import allot as allot
+from .accounting.budget import BudgetPlan as BudgetPlan
+from .accounting.budget import plan_budget as plan_budget
 from .accounting.claim import Claim as Claim
 from .accounting.composition import Charge as Charge
 from .accounting.composition import compose as compose

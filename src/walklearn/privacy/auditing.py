@@ -14,7 +14,8 @@ result is no proof: with n draws the bound on ε never exceeds `largest_refutabl
 Half-lines include their end, so the atoms of clamped releases count. Only `bounds`, `delta` and
 `release` of the mechanism are used, and what is tested is what is released, grid and all.
 
-A mechanism that also states the distribution of its releases (`law`, as every `Mechanism` does) is
+A mechanism that also states the distribution of its releases (`distribution`, as every `Mechanism`
+does) is
 tested for missing, too small and repeated noise, whatever ε is, and if the noise is symmetric also
 for one-sided and dependent noise (`noise_test`). Honest noise fails these tests with probability
 below 1e-9.
@@ -100,7 +101,7 @@ class Finding(ABC):
     def _limits(self) -> str:
         """Sentences on the tests of the noise, and on what the audit cannot find."""
         if self.noise_releases == 0:
-            noise = "The noise itself was not tested, because the mechanism has no `law`."
+            noise = "The noise itself was not tested, because the mechanism has no `distribution`."
         elif self.faults:
             noise = f"Faults: {'; '.join(self.faults)}."
         else:
@@ -145,8 +146,8 @@ class Audit(Finding):
     largest_refutable_epsilon
         The largest `epsilon_lower` that this many samples can give at this confidence.
     noise_releases
-        The number of releases whose noise was compared with the mechanism's `law`; 0 if it has
-        none.
+        The number of releases whose noise was compared with the mechanism's `distribution`; 0 if
+        it has none.
     faults
         The faults found in the noise; honest noise has one with probability below 1e-9.
 
@@ -234,7 +235,7 @@ def audit(
     check_number("confidence", confidence, above=0.0, below=1.0)
     claimed = mechanism.delta(epsilon) if delta is None else check_delta(delta)
     draws: Draws = "real" if seed is None and _has_real_draws(mechanism) else "simulated"
-    half = check_whole("samples", _SAMPLES[draws] if samples is None else samples, least=2) // 2
+    half = check_whole("samples", _SAMPLES[draws] if samples is None else samples, minimum=2) // 2
     risk = (1.0 - confidence) / 4
     generator = np.random.default_rng(seed)
 
@@ -248,7 +249,7 @@ def audit(
     up = _look_beyond(high, low, lambda more, less: more - growth * less, risk)
     down = _look_beyond(-low, -high, lambda more, less: more - growth * less, risk)
     best = max(up, down, key=lambda found: found.excess(epsilon))
-    with_law: Any = mechanism if hasattr(mechanism, "law") else None
+    with_law: Any = mechanism if hasattr(mechanism, "distribution") else None
     return Audit(
         mechanism=repr(mechanism),
         epsilon=epsilon,

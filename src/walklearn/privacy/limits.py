@@ -28,12 +28,12 @@ _SMALLEST, _LARGEST = 1e-100, 1e100
 
 def check_epsilon(epsilon: float) -> float:
     """ε as a float: at least 0, possibly infinite, not NaN."""
-    return math.inf if epsilon == math.inf else check_number("epsilon", epsilon, least=0.0)
+    return math.inf if epsilon == math.inf else check_number("epsilon", epsilon, minimum=0.0)
 
 
 def check_delta(delta: float) -> float:
     """δ as a float in [0, 1)."""
-    return check_number("delta", delta, least=0.0, below=1.0)
+    return check_number("delta", delta, minimum=0.0, below=1.0)
 
 
 def check_bounds(bounds: Sequence[float], name: str = "bounds") -> Bounds:

@@ -62,7 +62,7 @@ from walklearn.privacy.protection import (
 )
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
-MOST_TIMES = 10**12
+MAX_TIMES = 10**12
 # The norm of a clipped vector is right to about (dimensions · 1e-16).
 _CLIPPING_ROUNDING = 1e-12
 
@@ -97,9 +97,9 @@ class ModelNoise(NoisyGradients, Protection):
 
     def __post_init__(self) -> None:
         for name in ("clip", "noise_multiplier"):
-            size = check_number(name, getattr(self, name), least=_SMALLEST, most=_LARGEST)
+            size = check_number(name, getattr(self, name), minimum=_SMALLEST, maximum=_LARGEST)
             object.__setattr__(self, name, size)
-        contributions = check_whole("max_contributions", self.max_contributions, most=MOST_TIMES)
+        contributions = check_whole("max_contributions", self.max_contributions, maximum=MAX_TIMES)
         object.__setattr__(self, "max_contributions", contributions)
         check_choice("protect", self.protect, Unit)
 
@@ -263,7 +263,7 @@ class ModelNoise(NoisyGradients, Protection):
         """
         count = self.max_contributions
         if contributions is not None:
-            count = check_whole("contributions", contributions, most=MOST_TIMES)
+            count = check_whole("contributions", contributions, maximum=MAX_TIMES)
         sensitivity = 2.0 * math.sqrt(count) * (1.0 + _CLIPPING_ROUNDING)
         ratio = self.noise_multiplier / sensitivity
         return curves.gaussian_delta(epsilon, ratio, (0.0, 1.0))

@@ -163,7 +163,7 @@ def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) ->
     Parameters
     ----------
     mechanism
-        The mechanism, whose `law` states the claim.
+        The mechanism, whose `distribution` states the claim.
     release
         A function that releases an array of values.
 
@@ -188,7 +188,7 @@ def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) ->
             repetition_p_value(np.where(at_end, np.nan, released), probabilities),
             float(probabilities[0]) ** (RELEASES - 1) if is_constant else 1.0,
         ]
-        law, centre = mechanism.law(value)
+        law, centre = mechanism.distribution(value)
         if centre == value and getattr(law, "is_symmetric", False):
             signs = _signs(mechanism, value, released)
             found[ONE_SIDED].append(sign_p_value(signs))
@@ -209,7 +209,7 @@ def _claimed_probability(mechanism: Mechanism, value: float) -> Callable[[float,
     The interval is one step of the grid wider at both ends, which covers the rounding.
     """
     arb = package("flint", "privacy", "an audit of the noise needs").arb
-    law, centre = mechanism.law(value)
+    law, centre = mechanism.distribution(value)
     step, (bottom, top) = mechanism.grid_step, mechanism.clamp or (-math.inf, math.inf)
 
     def upper_tail(x: float) -> float:

@@ -42,7 +42,7 @@ Unit = Literal["rows", "node"]
 # vector then sum to 2^48 at most, and 2^38 rows fit a whole number of 64 bits.
 CLIP_STEPS = 2**24
 # Sums with more noise, in such steps, would be no whole numbers of 64 bits.
-_MOST_DRAWN = 2.0**29
+_MAX_DRAWN = 2.0**29
 # As many numbers of gradients are held at a time: rows may be many, and sparse.
 NUMBERS_AT_ONCE = 2**20
 
@@ -174,10 +174,10 @@ class NoisyGradients:
     @property
     def _steps_of_noise(self) -> float:
         """σ in steps of `clip_step`, which is exact: C is 2^24 steps."""
-        if self.noise_multiplier > _MOST_DRAWN:
+        if self.noise_multiplier > _MAX_DRAWN:
             raise ValueError(
                 f"noise of {self.noise_multiplier:.3g} times the clip is more than can be drawn, "
-                f"{_MOST_DRAWN:.3g} times, and would leave nothing of the rows: ask for a larger "
+                f"{_MAX_DRAWN:.3g} times, and would leave nothing of the rows: ask for a larger "
                 "epsilon or delta, or for fewer contributions."
             )
         return self.noise_multiplier * CLIP_STEPS

@@ -178,7 +178,7 @@ class PublicFacts:
         """Check the numbers."""
         check_whole("nodes", self.nodes)
         if self.features is not None:
-            check_whole("features", self.features, least=0)
+            check_whole("features", self.features, minimum=0)
         for name in ("rows", "row_length"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0.0)

@@ -84,7 +84,7 @@ class Batch(ABC):
         self.iterations = 0
         self._uniforms = np.empty((0, 0, 0))
         self.released: Array | None = None
-        self.outside = np.zeros(len(streams), dtype=np.int64)
+        self.out_of_bounds = np.zeros(len(streams), dtype=np.int64)
         self.contributions: Array | None = None
 
     @property
@@ -170,7 +170,7 @@ class WalkBatch(Batch):
         released = [walk.release for walk in walks if walk.release is not None]
         if released:
             self.released = np.stack(released)
-            self.outside[:] = [walk.outside for walk in walks]
+            self.out_of_bounds[:] = [walk.out_of_bounds for walk in walks]
         if CONTRIBUTIONS in setting.privacy.node_arrays(setting.objective):
             self.contributions = np.zeros((len(streams), setting.objective.nodes), dtype=np.int64)
         self._begin()

@@ -30,7 +30,7 @@ from walklearn.streams import Streams
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
 from walklearn.walks.metropolis import divisors_of
-from walklearn.walks.walk import table_of
+from walklearn.walks.walk import announcements_of
 
 
 def values_of(data: Any, models: Array) -> Array:
@@ -177,7 +177,7 @@ def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
     cumulative: Array | None = getattr(walk, "cumulative", None)
     if cumulative is not None:
         return cumulative
-    return np.ascontiguousarray(table_of(walk, graph, problem)[:, 0])
+    return np.ascontiguousarray(announcements_of(walk, graph, problem)[:, 0])
 
 
 def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) -> Array:

@@ -30,14 +30,14 @@ def replicate_ledger(
     for what in ("importance", "model"):
         description = published.get(what)
         if description == IN_THE_CLEAR:
-            ledger.in_the_clear(what)
+            ledger.record_unprotected(what)
         elif description is not None:
             mechanism = from_description(description)
             noise = mechanism if isinstance(mechanism, ModelNoise) else None
             ledger.charge(what, mechanism, times=noise.max_contributions if noise else 1)
             if noise is not None and contributions is not None:
                 counts = np.asarray(contributions)
-                ledger.beside.append(
+                ledger.notes.append(
                     f"charged is the cap of {plural(noise.max_contributions, 'contribution')}; "
                     f"nodes have made {counts.min()} to {counts.max()} so far"
                 )

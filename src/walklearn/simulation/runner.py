@@ -70,7 +70,7 @@ class Recording:
         per_node = (len(self.seeds), problem.nodes)
         walk = self.setting.walk if isinstance(self.setting, Setting) else None
         self.method: Any = walk if isinstance(self.setting, Setting) else self.setting.gossip
-        self.outside = np.zeros(len(self.seeds), dtype=np.int64)
+        self.out_of_bounds = np.zeros(len(self.seeds), dtype=np.int64)
         releases = walk is not None and mechanism_of(walk) is not None
         self.released = np.zeros(per_node) if releases else None
         counted = CONTRIBUTIONS in self.setting.privacy.node_arrays(problem)
@@ -154,7 +154,7 @@ class Recording:
                 kept[lines] = models[-1].mean(axis=1)
         if self.released is not None and batch.released is not None:
             self.released[lines] = batch.released
-            self.outside[lines] = batch.outside
+            self.out_of_bounds[lines] = batch.out_of_bounds
         if self.contributions is not None and batch.contributions is not None:
             self.contributions[lines] = batch.contributions
         self.records_done[lines] = records.stop
@@ -242,13 +242,13 @@ def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> T
         averages=recording.models_at(recording.averages, lines, records).reshape(shape),
         visits=recording.visits if complete else None,
         degrees=graph.degrees,
-        law=_law(recording, lines),
+        expected_visits=_law(recording, lines),
         announcements=announcements,
         announcement_bytes=announcements * numbers * 8,
         complete=complete,
         released=None if recording.released is None else recording.released[lines],
         contributions=None if recording.contributions is None else recording.contributions[lines],
-        privacy=published(walk, noise, objective.nodes, recording.outside[lines].tolist()),
+        privacy=published(walk, noise, objective.nodes, recording.out_of_bounds[lines].tolist()),
     )
 
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 Engine = Literal["compiled", "reference"]
 MeanImportance = Literal["exact", "estimated"]
 
-MOST_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
-MOST_STREAMS = 200_000  # streams of nodes that a batch holds, at 2 KB each
+MAX_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
+MAX_STREAMS = 200_000  # streams of nodes that a batch holds, at 2 KB each
 SHORT_RUN = 1_500_000  # numbers that the rows of a run on one core hold, over all visits
 
 
@@ -191,12 +191,12 @@ def _largest_batch(recording: Recording) -> int:
     if not isinstance(setting, Setting):
         return 1
     if recording.owner == "node":
-        return max(1, min(LARGEST_BATCH, MOST_STREAMS // nodes))
+        return max(1, min(LARGEST_BATCH, MAX_STREAMS // nodes))
     objective = setting.objective
     has_state = bool(setting.node_specs(0)[1])
     if setting.walk.is_private or setting.walk.draws_announcements or has_state:
         nodes = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
-        return max(1, min(LARGEST_BATCH, MOST_RELEASED // nodes))
+        return max(1, min(LARGEST_BATCH, MAX_RELEASED // nodes))
     return LARGEST_BATCH
 
 

@@ -139,7 +139,7 @@ class Trace:
         The last iterate and the weighted average: ``(replicates, *model_shape)``.
     visits
         Updates made by each node, all replicates together: ``(nodes,)``, or None.
-    degrees, law
+    degrees, expected_visits
         Of each node the number of its neighbours, and its share of the updates in the long run:
         ``(nodes,)``, or None where it is not known. `plot.visits` compares the visits with them.
     announcements, announcement_bytes
@@ -179,7 +179,7 @@ class Trace:
     questions: IntArray | None = None
     visits: IntArray | None = None
     degrees: IntArray | None = None
-    law: FloatArray | None = None
+    expected_visits: FloatArray | None = None
     announcements: int = 0
     announcement_bytes: int = 0
     complete: bool = True
@@ -196,7 +196,7 @@ class Trace:
                 object.__setattr__(self, name, _checked_array(name, getattr(self, name), kind))
         object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
         for name in ("message_bytes", "announcements", "announcement_bytes"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), least=0))
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), minimum=0))
         object.__setattr__(self, "complete", bool(self.complete))  # JSON knows no np.bool_
         object.__setattr__(self, "spec", _through_json(self.spec))
         object.__setattr__(self, "privacy", _through_json(self.privacy))

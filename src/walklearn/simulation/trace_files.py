@@ -29,7 +29,7 @@ Fields: TypeAlias = Mapping[str, Any]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")  # metrics that need an optimum
 COST_COLUMNS = ("label", "replicate", "updates", "messages", "bytes")  # metrics follow them
-PER_NODE = ("visits", "degrees", "law")
+PER_NODE = ("visits", "degrees", "expected_visits")
 OPTIONAL = ("questions", *PER_NODE, "released", "contributions")  # arrays that may be None
 WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the arrays that are no columns
 HEADER = (

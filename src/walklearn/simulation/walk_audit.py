@@ -203,7 +203,7 @@ def audit_walk(
     engine = engine or ("released" if seed is None else "compiled")
     _check_engine(engine, seed)
     name = engine if isinstance(engine, str) else getattr(engine, "__name__", "function")
-    walks = check_whole("walks", _WALKS.get(name, 1_000) if walks is None else walks, least=4)
+    walks = check_whole("walks", _WALKS.get(name, 1_000) if walks is None else walks, minimum=4)
     check_whole("revisits", revisits)
     check_number("confidence", confidence, above=0.0, below=1.0)
     cap = noise.max_contributions

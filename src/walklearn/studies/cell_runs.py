@@ -44,7 +44,7 @@ from walklearn.studies.instances import (
 )
 from walklearn.studies.methods import method_of, step_smoothness, update_of
 from walklearn.studies.options import step_size_of
-from walklearn.studies.origins import register_homes
+from walklearn.studies.origins import register_import_paths
 from walklearn.studies.provenance import edges_of, facts_of, nodes_of
 from walklearn.studies.tables import (
     CellResult,
@@ -258,7 +258,7 @@ def _running(cell: Cell) -> Iterator[None]:
     with warnings.catch_warnings(), one_thread():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            register_homes(cell.description.get("homes", {}))
+            register_import_paths(cell.description.get("import_paths", {}))
             yield
         except (ValueError, TypeError, ArithmeticError) as error:
             raise CellError(f"{cell}: {error}") from error

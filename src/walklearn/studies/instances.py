@@ -46,7 +46,7 @@ from walklearn.studies.options import (
 
 RUN, TUNE = 0, 1  # stages
 GRAPH, DATA, WALK = 0, 1, 2  # purposes
-MOST_BYTES = 2**28
+MAX_BYTES = 2**28
 SPLITS = ("similarity", "random")
 _DEFAULT_LOSSES = {"heterogeneous_rows": "squared", "diabetes": "squared", "digits": "softmax"}
 _KEYS = ("data", "rows", "loss", "penalty", "domain", "split", "aggregate", "feature_bound")
@@ -89,12 +89,12 @@ _kept: OrderedDict[str, World] = OrderedDict()
 def kept_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
     """Draw a world as `draw_world` does, and keep it with its optimum for the methods to come.
 
-    The oldest worlds go when all together exceed `MOST_BYTES`.
+    The oldest worlds go when all together exceed `MAX_BYTES`.
     """
     key = json.dumps([graph, problem, seed, stage, instance], sort_keys=True)
     world = _kept.pop(key, None) or draw_world(graph, problem, seed, stage, instance)
     _kept[key] = world
-    while len(_kept) > 1 and sum(each.bytes for each in _kept.values()) > MOST_BYTES:
+    while len(_kept) > 1 and sum(each.bytes for each in _kept.values()) > MAX_BYTES:
         _kept.popitem(last=False)
     return world
 
@@ -110,7 +110,7 @@ def draw_problem(content: Table, graph: Graph, seed: Seed) -> Problem:
     if name in COLLECTED and "rows" not in table:
         everywhere = _collected(name, **settings)
         owners = _owners(table, everywhere.X, everywhere.y, nodes, generator)
-        return everywhere.held_by(owners, nodes)
+        return everywhere.with_owners(owners, nodes)
     X, y = _drawn_rows(table, name, nodes, generator)
     owners = _owners(table, X, y, nodes, generator)
     return _problem(X, y, node_of_row=owners, nodes=nodes, **settings)
@@ -132,7 +132,7 @@ def _drawn_rows(
         X, y = GENERATED[name](**settings, seed=generator)
         return X, y
     X, y = COLLECTED[name]()
-    picked = generator.choice(len(X), table.count("rows", most=len(X)), replace=False)
+    picked = generator.choice(len(X), table.count("rows", maximum=len(X)), replace=False)
     return X[picked], y[picked]
 
 
@@ -163,7 +163,7 @@ def _settings(table: CheckedTable, name: str) -> dict[str, Any]:
     domain, multiple = domain_of(table)
     return {
         "loss": loss_of(table, _DEFAULT_LOSSES.get(name, "logistic")),
-        "penalty": table.number("penalty", 0.0, least=0.0),
+        "penalty": table.number("penalty", 0.0, minimum=0.0),
         "domain": domain,
         "multiple": multiple,
         "aggregate": table.choice("aggregate", get_args(Aggregate), "sum"),

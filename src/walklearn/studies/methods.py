@@ -28,7 +28,7 @@ from walklearn.privacy import MECHANISMS, Mechanism, calibrate, smoothness_bound
 from walklearn.simulation.averaging import GOSSIP, Gossip
 from walklearn.studies.options import Table, arguments, read_kind, table_of
 from walklearn.updates import UPDATES, Sgd, StepSize, Update
-from walklearn.walks import WALKS, Derived, Metropolis, Walk
+from walklearn.walks import WALKS, ComposedWalk, Metropolis, Walk
 
 # Keys about what a private walk releases, and arguments of walks that they stand for.
 _RELEASE = (
@@ -52,7 +52,7 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
             "", f"needs walk (one of {', '.join(WALKS)}) or gossip (one of {', '.join(GOSSIP)})."
         )
     walk: Any = WALKS[table.choice("walk", WALKS)]
-    if not (isinstance(walk, type) and issubclass(walk, Derived)):
+    if not (isinstance(walk, type) and issubclass(walk, ComposedWalk)):
         return _walk(walk, table, problem_table, problem)
     bases = WALKS.names_of(Metropolis, also=table.get("base"))
     base = WALKS[table.choice("base", bases, walk().walk.name)]

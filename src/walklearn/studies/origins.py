@@ -2,12 +2,13 @@
 
 A walk, loss or mechanism of one's own is registered in its registry (`WALKS`, `LOSSES`, …). A
 worker is another process, maybe on another machine, and knows nothing of that; so a cell carries
-the homes of what it names, and they are registered before it is run. Only what was registered here
+the import_paths of what it names, and they are registered before it is run. Only what was
+registered here
 gets into a cell: a study's text cannot name a home, which would be a way to have any code run.
 
->>> from walklearn.studies.origins import homes_of, register_walk
+>>> from walklearn.studies.origins import import_paths_of, register_walk
 >>> register_walk("sticky", "my_walks:Sticky")
->>> homes_of({"walk": "sticky"}, {"loss": "huber"})
+>>> import_paths_of({"walk": "sticky"}, {"loss": "huber"})
 {'walk': {'sticky': 'my_walks:Sticky'}}
 >>> WALKS.remove("sticky")
 """
@@ -68,11 +69,11 @@ def register_walk(name: str, home: str) -> None:
     Examples
     --------
     >>> register_walk("sticky", "my_walks:Sticky")
-    >>> homes_of({"walk": "sticky"})
+    >>> import_paths_of({"walk": "sticky"})
     {'walk': {'sticky': 'my_walks:Sticky'}}
     >>> WALKS.remove("sticky")
     """
-    WALKS.register_home(name, home)
+    WALKS.register_import_path(name, home)
 
 
 def register_update(name: str, home: str) -> None:
@@ -88,33 +89,33 @@ def register_update(name: str, home: str) -> None:
     Examples
     --------
     >>> register_update("averaged-twice", "my_updates:AveragedTwice")
-    >>> homes_of({"update": "averaged-twice"})
+    >>> import_paths_of({"update": "averaged-twice"})
     {'update': {'averaged-twice': 'my_updates:AveragedTwice'}}
     >>> UPDATES.remove("averaged-twice")
     """
-    UPDATES.register_home(name, home)
+    UPDATES.register_import_path(name, home)
 
 
-def homes_of(*tables: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """The homes of all that these tables name and that does not come with this package."""
+def import_paths_of(*tables: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The import_paths of all that these tables name and that does not come with this package."""
     texts = [text for table in tables for text in _texts(table)]
-    homes = {
-        kind: {name: home for name in texts if (home := registry.home_of(name)) is not None}
+    import_paths = {
+        kind: {name: home for name in texts if (home := registry.import_path_of(name)) is not None}
         for kind, registry in _REGISTRIES.items()
     }
-    return {kind: known for kind, known in homes.items() if known}
+    return {kind: known for kind, known in import_paths.items() if known}
 
 
 def register_shipped(study: str) -> None:
     """Register the walks and updates that a shipped study brings, if it is one."""
-    register_homes(_SHIPPED.get(study, {}))
+    register_import_paths(_SHIPPED.get(study, {}))
 
 
-def register_homes(homes: Homes) -> None:
+def register_import_paths(import_paths: Homes) -> None:
     """Register in this process what a cell names."""
-    for kind, known in homes.items():
+    for kind, known in import_paths.items():
         for name, home in known.items():
-            _REGISTRIES[kind].register_home(name, home)
+            _REGISTRIES[kind].register_import_path(name, home)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -22,7 +22,7 @@ from walklearn.streams import draw_start, generators, replicate_seed
 from walklearn.studies.instances import World
 from walklearn.studies.tables import Columns
 from walklearn.theory import diagnose, residual
-from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
+from walklearn.theory.spectrum import MAX_NODES_WITH_JUMPS
 from walklearn.walks import Walk
 from walklearn.walks.markov import stationary_or_nan
 from walklearn.walks.walk import draw_walk
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from walklearn.studies.results import Results
 
 ROUNDING = 1e-6  # of a calibrated δ
-MOST_EDGES = 100_000  # a larger graph is not kept to be drawn
+MAX_EDGES = 100_000  # a larger graph is not kept to be drawn
 
 _THEORY = ("sigma2", "spectral_gap", "mixing_time", "bound", "acceptance_rate")
 
@@ -120,7 +120,7 @@ def _privacy(
     asked = float(table.get("epsilon", math.nan))
     unknown = mechanism is None or math.isnan(asked)
     bounds = table.get("bounds", "")
-    published = trace.privacy.get("outside", [0]) if trace is not None else [0]
+    published = trace.privacy.get("out_of_bounds", [0]) if trace is not None else [0]
     return {
         "mechanism": table.get("mechanism", "") if mechanism is None else mechanism.name,
         "epsilon": asked,
@@ -130,7 +130,7 @@ def _privacy(
         "bounds_from": "stated" if isinstance(bounds, list) else bounds,
         "bounds_low": math.nan if mechanism is None else mechanism.bounds[0],
         "bounds_high": math.nan if mechanism is None else mechanism.bounds[1],
-        "outside": int(np.max(published)),
+        "out_of_bounds": int(np.max(published)),
         "infeasible": refusal is not None,
         "floor": math.nan if refusal is None else refusal.floor,
     }
@@ -154,7 +154,7 @@ def nodes_of(
 
 def _stationary(world: World, method: Walk | Gossip, walks: np.random.SeedSequence) -> np.ndarray:
     too_large = (
-        getattr(method, "slow_stationary", False) and world.graph.node_count > MOST_NODES_WITH_JUMPS
+        getattr(method, "slow_stationary", False) and world.graph.node_count > MAX_NODES_WITH_JUMPS
     )
     if not isinstance(method, Walk) or too_large:
         return np.full(world.graph.node_count, np.nan)
@@ -165,7 +165,7 @@ def _stationary(world: World, method: Walk | Gossip, walks: np.random.SeedSequen
 
 def edges_of(world: World) -> Columns:
     """A row per edge, for a graph that can be drawn."""
-    if world.graph.edge_count > MOST_EDGES:
+    if world.graph.edge_count > MAX_EDGES:
         return {}
     edges = world.graph.edges()
     return {"source": edges[:, 0], "target": edges[:, 1]}
@@ -200,7 +200,7 @@ def _notes(cell: str, rows: Any) -> Iterator[str]:
         )
     if first["bounds_from"] == "instance":
         yield f"{cell}: bounds taken from the data, so its release is not private."
-    if (outside := int((rows["outside"] > 0).sum())) > 0:
+    if (outside := int((rows["out_of_bounds"] > 0).sum())) > 0:
         yield f"{cell}: on {outside} of {count} instances some L_i lay outside the public bounds."
     if bool(rows["at_edge"].any()):
         yield (

@@ -28,7 +28,7 @@ from walklearn.studies.figure_options import View, read_view
 from walklearn.studies.instances import DATA, GRAPH, RUN, draw_problem, one_thread, stream
 from walklearn.studies.methods import STEPS, WHERE, finds_step, method_of, update_of
 from walklearn.studies.options import StudyError, Table, graph_of
-from walklearn.studies.origins import homes_of
+from walklearn.studies.origins import import_paths_of
 from walklearn.updates import ConstantStep
 from walklearn.visit import Setting
 from walklearn.walks import Walk
@@ -226,7 +226,7 @@ class Study:
         if "constants" in steps:
             steps = {"tuning_instances": TUNING_INSTANCES, "metric": self.metric, **steps}
         described = {key: each for key, each in table.items() if key not in (*WHERE, STEPS)}
-        homes = homes_of(self.graphs[graph], self.problems[problem], described)
+        import_paths = import_paths_of(self.graphs[graph], self.problems[problem], described)
         return Cell.of(
             (self.name, graph, problem, method, step_size),
             {
@@ -241,7 +241,7 @@ class Study:
                 "records": self.records,
                 "facts": self.facts,
                 **({"gaps": self.gaps} if self.gaps else {}),
-                **({"homes": homes} if homes else {}),
+                **({"import_paths": import_paths} if import_paths else {}),
             },
         )
 
@@ -254,7 +254,7 @@ def _settings(study: CheckedTable) -> dict[str, Any]:
     return {
         "name": study.name("name"),
         "question": study.text("question", ""),
-        "seed": study.count("seed", 1, least=0, most=2**128),
+        "seed": study.count("seed", 1, minimum=0, maximum=2**128),
         "instances": study.count("instances", 100),
         "replicates": study.count("replicates", 1),
         "updates": study.count("updates"),
@@ -293,7 +293,7 @@ def _check_steps(table: CheckedTable) -> None:
     tuned = "constants" in table
     own = ("constants", "tuning_instances", "tuning_updates", "metric") if tuned else ("constant",)
     table.only((*own, "exponent", "relative"), "a step size")
-    table.number("exponent", 0.75, least=0.0)
+    table.number("exponent", 0.75, minimum=0.0)
     table.flag("relative", False)
     table.number("constant", None, above=0.0)
     table.count("tuning_instances", None)

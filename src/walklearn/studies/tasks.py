@@ -31,7 +31,7 @@ from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_er
 from walklearn.studies.tables import CellResult, joined
 
 # A part has at most this many updates: a second or so, for progress and an even load.
-MOST_UPDATES = 2_000_000
+MAX_UPDATES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class CellWork:
 
     def _split(self, count: int, tuning: Tuning | None) -> list[Task]:
         each = Task(self.cell, range(1), tuning).updates
-        size = max(1, min(-(-count // (4 * self.workers)), MOST_UPDATES // each))
+        size = max(1, min(-(-count // (4 * self.workers)), MAX_UPDATES // each))
         parts = [range(at, min(at + size, count)) for at in range(0, count, size)]
         self._missing = set(parts)
         return [Task(self.cell, part, tuning) for part in parts]

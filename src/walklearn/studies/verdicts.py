@@ -54,7 +54,7 @@ from walklearn.studies.recorded_runs import CellRuns, Runs, by_instance, cost_of
 if TYPE_CHECKING:
     import pandas
 
-FEWEST_INSTANCES = 10
+MIN_INSTANCES = 10
 SLOPE_WINDOW = 0.1  # slopes leave out the updates before this share of all
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"
 _MEDIANS = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile, of medians"
@@ -290,7 +290,7 @@ def _decided(verdict: Verdict, found: Interval) -> Verdict:
     value, lower, upper = found.value, found.lower, found.upper
     judged = replace(verdict, ratio=value, lower=lower, upper=upper)
     threshold = verdict.threshold
-    if verdict.replicates < FEWEST_INSTANCES:
+    if verdict.replicates < MIN_INSTANCES:
         return judged
     if verdict.kind == "slope":
         holds, fails = upper <= threshold, lower > threshold

@@ -24,7 +24,7 @@ from walklearn.wording import plural
 
 Array = NDArray[Any]
 
-MOST_ROOM = 2**20  # numbers in one piece of memory; many small ones, freed, would leave holes
+MAX_ROOM = 2**20  # numbers in one piece of memory; many small ones, freed, would leave holes
 MISSING = {"", "na", "n/a", "nan", "null", "nil", "?"}
 
 
@@ -61,7 +61,7 @@ class CsvColumn:
         if not len(numbers):  # of a block of blank lines
             return
         if self._filled + len(numbers) > len(self._room):
-            size = max(len(numbers), min(2 * len(self._room), MOST_ROOM))
+            size = max(len(numbers), min(2 * len(self._room), MAX_ROOM))
             self._room, self._filled = np.empty(size), 0
         start, end = self._filled, self._filled + len(numbers)
         self._room[start:end] = numbers

@@ -39,7 +39,7 @@ from walklearn.wording import did_you_mean, listed
 Array = NDArray[Any]
 
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*,\d+")  # a number as it is written in much of Europe
-MOST_CATEGORIES = 1000
+MAX_CATEGORIES = 1000
 CRUSHED = 1 / 8  # a deviation below this share of the way to the ends; of a uniform law it is .58
 ROWS_AT_ONCE = 1024
 
@@ -81,7 +81,7 @@ class Column:
         return (self.centre, self.spread, self.cut_off) == (0.0, 1.0, math.inf)
 
     @property
-    def cuts_off(self) -> bool:
+    def has_cut_off(self) -> bool:
         """Whether numbers far from the centre are moved towards it."""
         return math.isfinite(self.cut_off)
 
@@ -90,7 +90,7 @@ class Column:
         if self.categories is not None:
             return {"categories": list(self.categories)}
         scale = {"centre": self.centre, "spread": self.spread}
-        return scale | ({"cut_off": self.cut_off} if self.cuts_off else {})
+        return scale | ({"cut_off": self.cut_off} if self.has_cut_off else {})
 
     def features(self, numbers: ArrayLike) -> Array:
         """Numbers as features: scaled, and cut off."""
@@ -192,8 +192,8 @@ class Encoding:
     def typical_length(self) -> float | None:
         """What ‖x‖ is about, where most numbers are in units of a typical spread; None else."""
         numbers = [c for c in self.columns if c.categories is None]
-        spreads = sum(c.cuts_off and c.cut_off > 1.0 for c in numbers)
-        if not numbers or any(not c.cuts_off for c in numbers) or 2 * spreads < len(numbers):
+        spreads = sum(c.has_cut_off and c.cut_off > 1.0 for c in numbers)
+        if not numbers or any(not c.has_cut_off for c in numbers) or 2 * spreads < len(numbers):
             return None
         return math.sqrt(len(self.columns))
 
@@ -209,7 +209,7 @@ class Encoding:
         return [
             column.name
             for column, deviation in zip(self.columns, deviations, strict=True)
-            if column.cuts_off and is_crushed(deviation, column.cut_off)
+            if column.has_cut_off and is_crushed(deviation, column.cut_off)
         ]
 
     def wholly_cut_off(self, X: Any) -> list[str]:
@@ -218,7 +218,7 @@ class Encoding:
         widths = [len(column.feature_names) for column in self.columns]
         found = []
         for column, at in zip(self.columns, np.cumsum(widths) - widths, strict=True):
-            if column.cuts_off:
+            if column.has_cut_off:
                 values = columns[:, [at]]
                 dense = values if isinstance(values, np.ndarray) else values.toarray()
                 if (np.abs(dense) >= column.cut_off).all():
@@ -373,7 +373,7 @@ def _categories_of(
             f"column {name!r} holds numbers with a comma, such as {found[0]!r}. Write them with a "
             f"point, as 36.5 or 1234.5, or leave the column out (--drop {quote(name)})."
         )
-    if len(found) > MOST_CATEGORIES or (len(found) > 20 and 2 * len(found) > len(cells)):
+    if len(found) > MAX_CATEGORIES or (len(found) > 20 and 2 * len(found) > len(cells)):
         raise DataError(
             f"column {name!r} is text with {len(found)} different values in {len(cells)} rows, "
             f"such as {listed(found, 2)}: that is a name or a number in disguise, not a category. "

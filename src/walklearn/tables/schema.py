@@ -263,7 +263,7 @@ def of_range(name: str, low: float, high: float) -> Column:
 
 def written_column(column: Column) -> dict[str, Any]:
     """The column as plain values that `read_column` reads back."""
-    if column.categories is None and not column.cuts_off:
+    if column.categories is None and not column.has_cut_off:
         raise ValueError(f"column {column.name!r} needs a cut_off, such as {CUT_OFF:g} spreads.")
     return column.to_dict()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from walklearn.theory.spectrum import MOST_NODES_WITH_JUMPS
+from walklearn.theory.spectrum import MAX_NODES_WITH_JUMPS
 from walklearn.theory.walk_facts import Facts
 from walklearn.updates.step_sizes import StepSize
 
@@ -44,7 +44,7 @@ def _about_eigenvalues(facts: Facts) -> Iterator[str]:
     if facts.spectrum.method == "unknown":
         yield (
             f"The eigenvalues are unknown: the matrix of this walk on more than "
-            f"{MOST_NODES_WITH_JUMPS} nodes is too dense (or did not converge). Diagnose its base "
+            f"{MAX_NODES_WITH_JUMPS} nodes is too dense (or did not converge). Diagnose its base "
             f"walk {facts.walk.innermost!r}, which mixes no faster as a rule."
         )
 

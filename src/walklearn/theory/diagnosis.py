@@ -42,7 +42,7 @@ from walklearn.theory.walk_facts import Constant, Facts, residual
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
-from walklearn.walks.disclosure import mechanism_of, shown_by
+from walklearn.walks.disclosure import disclosure_of, mechanism_of
 from walklearn.walks.walk import draw_walk
 
 
@@ -287,7 +287,7 @@ def mixing_time(
 def _printed_constant(problem: Problem, walk: Walk) -> float:
     """The paper's (Lmax/Lmin) σ² + Lmax² for releases clamped to [Lmin, Lmax]; else NaN."""
     mechanism = mechanism_of(walk) if walk.is_private else None
-    if mechanism is None or mechanism.clamp is None or shown_by(walk).scaled_by:
+    if mechanism is None or mechanism.clamp is None or disclosure_of(walk).scaled_by:
         return math.nan
     low, high = mechanism.clamp
     return float(high / low * _residual_at_optimum(problem)[0] + high**2)

@@ -11,7 +11,7 @@ whose entries are √(P_ij P_ji) and whose top eigenvector is √π. That eigenv
 the mean μ of the other eigenvalues: λ_N ≤ μ ≤ λ_2, so it is never in the way. Lanczos keeps
 three vectors, and gives both ends at once, from inside: λ_N ≤ θ_N and θ_2 ≤ λ_2.
 
-The iteration has a budget (`MOST_PRODUCTS`, `MOST_WORK`). Where it runs out, θ bounds the
+The iteration has a budget (`MAX_PRODUCTS`, `MAX_WORK`). Where it runs out, θ bounds the
 distances from above, and from below they are bounded by
 
     near ≥ 1 / max_e Q(e)⁻¹ Σ_{x,y: e on the path from x to y} |path| π_x π_y
@@ -38,7 +38,7 @@ from walklearn.arrays import Vector
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.walks import Metropolis, Walk
-from walklearn.walks.walk import table_of
+from walklearn.walks.walk import announcements_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 Range: TypeAlias = tuple[float, float]
 Method: TypeAlias = Literal["closed form", "eigenvalues", "bound", "unknown"]
 
-MOST_PRODUCTS = 100_000  # products of P with a vector before a bound has to do
-MOST_WORK = 1e10  # … and fewer on a large graph: products × (entries of P + 10 N), about 20 s
+MAX_PRODUCTS = 100_000  # products of P with a vector before a bound has to do
+MAX_WORK = 1e10  # … and fewer on a large graph: products × (entries of P + 10 N), about 20 s
 TOLERANCE = 1e-6  # residual / distance from ±1 of a converged eigenvalue; its error is the square
 ROUGH = 1e-3  # … past a tenth of the budget: three digits at the least
-MOST_NODES_WITH_JUMPS = 2000  # the matrix of a jumping walk is nearly dense
-FEWEST_FOR_ARPACK = 32  # below this many nodes dense eigenvalues are simpler
+MAX_NODES_WITH_JUMPS = 2000  # the matrix of a jumping walk is nearly dense
+MIN_FOR_ARPACK = 32  # below this many nodes dense eigenvalues are simpler
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def exactly(near: float, far: float, method: Method) -> Spectrum:
 
 def matrix_of(graph: Graph, walk: Walk, problem: Problem | None) -> csr_array | None:
     """Transition matrix of a walk's base; None if it has none or is nearly dense."""
-    is_dense = walk.slow_stationary and graph.node_count > MOST_NODES_WITH_JUMPS
+    is_dense = walk.slow_stationary and graph.node_count > MAX_NODES_WITH_JUMPS
     if walk.is_independent or is_dense:
         return None
     return walk.matrix_walk.transition_matrix(graph, problem)
@@ -122,7 +122,7 @@ def closed_form(graph: Graph, walk: Metropolis, problem: Problem | None = None) 
     if not walk.inherits("hop", "transition_matrix"):
         return None
     name, *sizes = graph.family
-    scores = table_of(walk, graph, problem)[:, 0]
+    scores = announcements_of(walk, graph, problem)[:, 0]
     is_uniform = not _constant(scores) and _constant(scores * graph.degrees)
     kind = f"uniform {name}" if is_uniform else name
     if kind not in _FORMULAS or not (is_uniform or _constant(scores)):
@@ -163,7 +163,7 @@ _FORMULAS: dict[object, Callable[..., tuple[float, float]]] = {
 def reversible(P: csr_array, π: Vector, bipartite: bool, products: int | None = None) -> Spectrum:
     """The spectrum of a reversible matrix with law π, within a budget of products with P."""
     if products is None:
-        products = int(min(MOST_PRODUCTS, MOST_WORK / (P.nnz + 10 * π.size)))
+        products = int(min(MAX_PRODUCTS, MAX_WORK / (P.nnz + 10 * π.size)))
     stays = P.diagonal()
     near, far = _lanczos(_symmetric(P, π, stays), π.size, products)
     if bipartite and not stays.any():
@@ -246,7 +246,7 @@ def irreversible(P: csr_array, π: Vector) -> Spectrum:
     """1 − |λ| for the second largest modulus; P − 1πᵀ has eigenvalue 0 in place of 1."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
-    if π.size <= FEWEST_FOR_ARPACK:
+    if π.size <= MIN_FOR_ARPACK:
         λ = np.linalg.eigvals(P.toarray() - π)
     else:
         operator: Any = LinearOperator(P.shape, lambda x: P @ x - π @ x, dtype=np.float64)

@@ -38,7 +38,7 @@ from walklearn.arrays import Array
 
 SHARE = 1.0 / 3.0  # of 1/(L̂ + λ)
 ROUNDING = 1e-8  # of φ_i: a fall that is smaller cannot be told from rounding
-FEW_NODES, MOST_VISITS = 100, 1000  # found by trial: 100 suffices for batches, rows for whole nodes
+FEW_NODES, MAX_VISITS = 100, 1000  # found by trial: 100 suffices for batches, rows for whole nodes
 ROUNDS = 20  # after so many times as long as it takes to meet a node, who was not met is not there
 HOPS_SHARE = 1 / 8  # of all hops, in which L̂ halves at the soonest; found by trial too
 SLACK = 1e-6  # of the fall: equality, as for one row of least squares, passes the test
@@ -160,7 +160,7 @@ def halving_visits(nodes: int, held: int, looks: int, hops: float) -> float:
     """
     if held <= 1:
         return nodes
-    least = nodes if nodes >= FEW_NODES else min(max(nodes * looks, FEW_NODES), MOST_VISITS)
+    least = nodes if nodes >= FEW_NODES else min(max(nodes * looks, FEW_NODES), MAX_VISITS)
     return max(least, HOPS_SHARE * hops) if looks == held else least
 
 

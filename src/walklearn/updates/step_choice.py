@@ -50,7 +50,7 @@ T = TypeVar("T")
 EXPONENT = 0.51
 LENGTH = 8.0  # of the first step, in units of 1/L̄, for losses whose slope is bounded
 
-LEAST_STEPS, MOST_STEPS = 20_000, 1_000_000
+MIN_STEPS, MAX_STEPS = 20_000, 1_000_000
 ROUND = 0.9  # the share of the network that the last half of a walk must have seen
 FIRST_LOOK = 1000  # updates before the loss is looked at first
 SMALLEST = 1e-100  # rows that are all 0 have L_i = 0, and any step will do
@@ -108,7 +108,7 @@ def most_steps(nodes: int, remembers: bool = False) -> int:
 
     A walk with memory ends when it has arrived, long before as a rule.
     """
-    return max(MOST_STEPS, 50 * nodes) * (20 if remembers else 1)
+    return max(MAX_STEPS, 50 * nodes) * (20 if remembers else 1)
 
 
 def public_steps(nodes: int, most: int) -> int:
@@ -116,7 +116,7 @@ def public_steps(nodes: int, most: int) -> int:
 
     Of few nodes 20,000 in all, of many a million, or 10 for each.
     """
-    return min(most, max(LEAST_STEPS, min(100 * nodes, MOST_STEPS), 10 * nodes))
+    return min(most, max(MIN_STEPS, min(100 * nodes, MAX_STEPS), 10 * nodes))
 
 
 def settled(losses: Sequence[float], of_zeros: float, tolerance: float, been: float) -> bool:
@@ -129,7 +129,7 @@ def settled(losses: Sequence[float], of_zeros: float, tolerance: float, been: fl
     return abs(losses[-2] - losses[-1]) <= tolerance * of_zeros
 
 
-def been_round(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
+def visited_mass(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
     """The share of the visit law that is at nodes with visits."""
     shares = known_stationary(walk.innermost, graph, problem)
     return float((visits > 0).mean() if shares is None else shares[visits > 0].sum())

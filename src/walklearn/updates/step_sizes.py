@@ -42,7 +42,7 @@ class PowerStep:
     exponent: float = 0.75
 
     def __post_init__(self) -> None:
-        exponent = check_number("the step exponent q", self.exponent, least=0.0)
+        exponent = check_number("the step exponent q", self.exponent, minimum=0.0)
         object.__setattr__(self, "exponent", exponent)
         object.__setattr__(self, "constant", _positive(self.constant))
         if not 0.5 < self.exponent < 1.0:

@@ -24,11 +24,11 @@ array([0.25, 0.25, 0.25, 0.25])
 array([0.5       , 0.16666667, 0.16666667, 0.16666667])
 """
 
-from walklearn.walks.composed import Derived
+from walklearn.walks.composed import ComposedWalk
 from walklearn.walks.history_driven import HistoryDriven
 from walklearn.walks.independent import Independent
 from walklearn.walks.jumping import Jumping
-from walklearn.walks.markov import NotKnownError
+from walklearn.walks.markov import StationaryUnknownError
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform
 from walklearn.walks.non_backtracking import NonBacktracking
 from walklearn.walks.walk import WALKS, Hop, View, Walk, view_of
@@ -36,15 +36,15 @@ from walklearn.walks.weighted import Weighted
 
 __all__ = [
     "WALKS",
-    "Derived",
+    "ComposedWalk",
     "HistoryDriven",
     "Hop",
     "Independent",
     "Jumping",
     "Metropolis",
     "NonBacktracking",
-    "NotKnownError",
     "Simple",
+    "StationaryUnknownError",
     "Uniform",
     "View",
     "Walk",

@@ -14,7 +14,7 @@ from walklearn.walks.metropolis import Metropolis, Uniform
 from walklearn.walks.walk import Generators, View, Walk, scale_of
 
 
-class Derived(Walk):
+class ComposedWalk(Walk):
     """Base of walks that build on another one; each has its own `hop`.
 
     Parameters
@@ -50,9 +50,9 @@ class Derived(Walk):
         return super().is_compiled and self.walk.is_compiled
 
     @property
-    def discloses_known(self) -> bool:
+    def disclosure_is_known(self) -> bool:
         """True if both walks say what they disclose."""
-        return super().discloses_known and self.walk.discloses_known
+        return super().disclosure_is_known and self.walk.disclosure_is_known
 
     @property
     def announced_numbers(self) -> int | None:  # type: ignore[override]
@@ -90,7 +90,7 @@ class Derived(Walk):
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
         """Bind its walk; the weights are its own if it has overridden `gradient_scale`."""
-        if type(self).gradient_scale is Derived.gradient_scale:
+        if type(self).gradient_scale is ComposedWalk.gradient_scale:
             return self.bound(walk=self.walk.bind(graph, objective, mean))
         return self.bound(walk=self.walk.bound(scale=scale_of(self, graph, objective, mean)))
 
@@ -103,13 +103,15 @@ class Derived(Walk):
         """True if the release of its base walk is still to be drawn."""
         return self.walk.is_private
 
-    def realise(self, graph: Graph, objective: Any, generator: Generators | None = None) -> Self:
+    def sample_release(
+        self, graph: Graph, objective: Any, generator: Generators | None = None
+    ) -> Self:
         """The same walk, built on one whose release is drawn."""
-        return self.bound(walk=self.walk.realise(graph, objective, generator))
+        return self.bound(walk=self.walk.sample_release(graph, objective, generator))
 
-    def with_table(self, table: Vector) -> Self:
+    def with_announcements(self, table: Vector) -> Self:
         """Return the walk, and the one that it builds on, with the same announcements."""
-        return self.bound(table=table, walk=self.walk.with_table(table))
+        return self.bound(table=table, walk=self.walk.with_announcements(table))
 
     def with_innermost(self, inner: Any) -> Self:
         """Return the same walk, built on another one."""

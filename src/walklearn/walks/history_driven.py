@@ -26,14 +26,14 @@ from typing import ClassVar
 
 from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
 from walklearn.checks import check_number
-from walklearn.walks.composed import Derived
-from walklearn.walks.disclosure import Shown
+from walklearn.walks.composed import ComposedWalk
+from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import Metropolis, propose
 from walklearn.walks.walk import WALKS, Hop, View, Walk
 
 
 @WALKS.register
-class HistoryDriven(Derived):
+class HistoryDriven(ComposedWalk):
     """A Metropolis walk that turns away from nodes which it has visited more than its law says.
 
     Parameters
@@ -63,12 +63,12 @@ class HistoryDriven(Derived):
                 f"{self.walk!r} has its own hop, which a history-driven walk would ignore. Build "
                 "it on a walk that overrides `visit_weight` or `announce` only."
             )
-        check_number("alpha", self.alpha, least=0.0)
+        check_number("alpha", self.alpha, minimum=0.0)
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         """What the walk shows: the counts tell where the token has been, not what the rows are."""
-        return self.walk.shown
+        return self.walk.disclosure
 
     @property
     def matrix_walk(self) -> Walk:

@@ -13,13 +13,13 @@ import numpy as np
 
 from walklearn.arrays import Arrays, Vector
 from walklearn.graphs import Graph
-from walklearn.walks.composed import Derived
-from walklearn.walks.disclosure import Shown
+from walklearn.walks.composed import ComposedWalk
+from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.walk import WALKS, Hop, View
 
 
 @WALKS.register
-class Independent(Derived):
+class Independent(ComposedWalk):
     """Independent draws: the node of each update is drawn anew from the stationary distribution.
 
     No network can do this. A message is counted whenever two updates in a row are made by different
@@ -44,9 +44,9 @@ class Independent(Derived):
     is_independent: ClassVar[bool] = True
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         """It shows what its walk shows."""
-        return self.walk.shown
+        return self.walk.disclosure
 
     @property
     def announced_numbers(self) -> int | None:  # type: ignore[override]

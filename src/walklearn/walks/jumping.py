@@ -11,8 +11,8 @@ from walklearn.arrays import Arrays, Vector
 from walklearn.checks import check_number, check_whole
 from walklearn.graphs import Graph
 from walklearn.graphs.sparse_rows import SparseMatrix
-from walklearn.walks.composed import Derived
-from walklearn.walks.disclosure import Shown
+from walklearn.walks.composed import ComposedWalk
+from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.markov import stationary_of
 from walklearn.walks.metropolis import Metropolis, Simple, pick
 from walklearn.walks.walk import WALKS, Hop, View
@@ -20,7 +20,7 @@ from walklearn.walks.weighted import Weighted
 
 
 @WALKS.register
-class Jumping(Derived):
+class Jumping(ComposedWalk):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
 
     In a jump the token ignores the importance and is passed on along r uniform neighbours; each hop
@@ -58,13 +58,13 @@ class Jumping(Derived):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("probability", self.probability, above=0.0, below=1.0)
-        check_number("stop", self.stop, above=0.0, most=1.0)
+        check_number("stop", self.stop, above=0.0, maximum=1.0)
         object.__setattr__(self, "longest", check_whole("longest", self.longest))
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         """It shows what its walk shows: jumps look at no rows."""
-        return self.walk.shown
+        return self.walk.disclosure
 
     @property
     def draws(self) -> int:

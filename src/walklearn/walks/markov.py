@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
 
 
-class NotKnownError(TypeError):
+class StationaryUnknownError(TypeError):
     """A walk does not know its stationary distribution, or its transition matrix.
 
     Examples
@@ -31,7 +31,7 @@ class NotKnownError(TypeError):
     >>> walks.NonBacktracking().transition_matrix(graphs.ring(5))
     Traceback (most recent call last):
         ...
-    walklearn.walks.markov.NotKnownError: NonBacktracking() has no sparse transition ...
+    walklearn.walks.markov.StationaryUnknownError: NonBacktracking() has no sparse transition ...
     """
 
 
@@ -39,7 +39,7 @@ def known_stationary(walk: Walk, graph: Graph, objective: Any) -> Vector | None:
     """Return the stationary distribution of a walk, checked; None if it is not known."""
     try:
         shares = np.asarray(walk.stationary(graph, objective), dtype=np.float64)
-    except NotKnownError:
+    except StationaryUnknownError:
         return None
     if shares.shape != (graph.node_count,) or not abs(shares.sum() - 1.0) < 1e-6:
         raise ValueError(

@@ -15,9 +15,18 @@ from walklearn.graphs.graph import check_node_count
 from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.objectives import Problem
 from walklearn.parts import is_current
-from walklearn.walks.disclosure import Shown
-from walklearn.walks.markov import NotKnownError, stochastic_matrix
-from walklearn.walks.walk import WALKS, Generators, Hop, View, Walk, scale_of, table_of, view_of
+from walklearn.walks.disclosure import Disclosure
+from walklearn.walks.markov import StationaryUnknownError, stochastic_matrix
+from walklearn.walks.walk import (
+    WALKS,
+    Generators,
+    Hop,
+    View,
+    Walk,
+    announcements_of,
+    scale_of,
+    view_of,
+)
 
 NEEDS_SMOOTHNESS = {"smoothness": "Use walks.Uniform(), or give the importance of each node."}
 
@@ -68,7 +77,7 @@ class Metropolis(Walk):
     uncounted: ClassVar[tuple[str, ...]] = ("inverse_sum",)
 
     def __post_init__(self) -> None:
-        check_number("laziness", self.laziness, least=0.0, below=1.0)
+        check_number("laziness", self.laziness, minimum=0.0, below=1.0)
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return v_i, from what a node knows about itself or a neighbour announced.
@@ -155,7 +164,7 @@ class Metropolis(Walk):
         columns = self.announcement(self._importance(graph, objective), graph.degrees)
         return np.column_stack([np.broadcast_to(each, graph.node_count) for each in columns])
 
-    def with_table(self, table: Vector) -> Self:
+    def with_announcements(self, table: Vector) -> Self:
         """Return the walk with the announcements of all nodes bound."""
         scores = table[:, 0] if table.shape[1] >= self.numbers_needed else np.zeros(1)
         if not (scores > 0.0).all():
@@ -164,7 +173,7 @@ class Metropolis(Walk):
                 f"announce of {self!r} must return at least {self.numbers_needed} numbers, the "
                 f"first of them positive. Node {node} announces {table[node]}."
             )
-        return super().with_table(table)
+        return super().with_announcements(table)
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
@@ -229,7 +238,7 @@ class Metropolis(Walk):
         """Return `divisor` of all nodes."""
         if type(self).divisor is Metropolis.divisor:
             return np.ones(graph.node_count)
-        table = table_of(self, graph, objective)
+        table = announcements_of(self, graph, objective)
         views = (view_of(self, graph, node, table=table) for node in range(graph.node_count))
         return np.array([self.divisor(view) for view in views])
 
@@ -262,19 +271,19 @@ class Metropolis(Walk):
         self._check_known("transition_matrix")
         degrees = graph.degrees
         rows = np.repeat(np.arange(graph.node_count), degrees)
-        score = table_of(self, graph, objective)[:, 0]
+        score = announcements_of(self, graph, objective)[:, 0]
         accept = np.minimum(1.0, score[graph.indices] / score[rows])
         return stochastic_matrix(graph, (1.0 - self.laziness) * accept / degrees[rows])
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """Return v_i / Σ v."""
         self._check_known("stationary")
-        weights = table_of(self, graph, objective)[:, 0] * np.maximum(graph.degrees, 1)
+        weights = announcements_of(self, graph, objective)[:, 0] * np.maximum(graph.degrees, 1)
         return np.asarray(weights / weights.sum())
 
     def _check_known(self, name: str) -> None:
         if not is_current(type(self), name, "hop"):
-            raise NotKnownError(f"{self!r} has its own hop, so override {name} as well.")
+            raise StationaryUnknownError(f"{self!r} has its own hop, so override {name} as well.")
 
 
 @WALKS.register
@@ -305,9 +314,9 @@ class Simple(Metropolis):
         return cls(corrected=True, laziness=laziness)
 
     @property
-    def shown(self) -> Shown:
+    def disclosure(self) -> Disclosure:
         """Nothing about the rows."""
-        return Shown()
+        return Disclosure()
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return the degree."""
@@ -359,9 +368,9 @@ class Uniform(Metropolis):
         return NEEDS_SMOOTHNESS if self.normalise else {}
 
     @property
-    def shown(self) -> Shown:
+    def disclosure(self) -> Disclosure:
         """Nothing about the rows, unless steps are normalised."""
-        return Shown(scaled_by=f"{self!r}" if self.normalise else "", instead="Uniform()")
+        return Disclosure(scaled_by=f"{self!r}" if self.normalise else "", instead="Uniform()")
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return 1, whatever neighbours announce."""

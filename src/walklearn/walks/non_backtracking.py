@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
-from walklearn.walks.composed import Derived
-from walklearn.walks.disclosure import Shown
+from walklearn.walks.composed import ComposedWalk
+from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import pick
 from walklearn.walks.walk import WALKS, Hop, View, Walk
 
 
 @WALKS.register
-class NonBacktracking(Derived):
+class NonBacktracking(ComposedWalk):
     """A Metropolis walk that avoids going straight back (Lee, Xu & Eun 2012, MHDA).
 
     An accepted move back to the previous node is put to a second proposal among the other
@@ -39,9 +39,9 @@ class NonBacktracking(Derived):
     reversible: ClassVar[bool] = False
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         """It shows what its walk shows: where the token came from is no secret."""
-        return self.walk.shown
+        return self.walk.disclosure
 
     @property
     def draws(self) -> int:

@@ -19,8 +19,8 @@ from walklearn.graphs import Graph
 from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.parts import Part, is_current
 from walklearn.registry import Registry
-from walklearn.walks.disclosure import Shown
-from walklearn.walks.markov import NotKnownError
+from walklearn.walks.disclosure import Disclosure
+from walklearn.walks.markov import StationaryUnknownError
 
 # One generator for all nodes, or one for each.
 Generators = np.random.Generator | Sequence[np.random.Generator]
@@ -137,7 +137,7 @@ class Walk(Part):
     is_independent: ClassVar[bool] = False  # True if nodes are drawn without a graph
     is_biased: ClassVar[bool] = False  # True if weights do not correct its stationary distribution
     entrapment_cure: ClassVar[str] = "take walks.Simple(corrected=True), which never rejects"
-    outside = 0  # nodes whose value was outside the public bounds of a release
+    out_of_bounds = 0  # nodes whose value was outside the public bounds of a release
 
     def __init_subclass__(cls, **options: Any) -> None:
         for name in ("scale", "table"):  # bound by simulations
@@ -310,9 +310,9 @@ class Walk(Part):
         -------
         array
             One number for each node; they sum to one. A walk that does not know it raises a
-            `NotKnownError`.
+            `StationaryUnknownError`.
         """
-        raise NotKnownError(f"the stationary distribution of {self!r} is not known.")
+        raise StationaryUnknownError(f"the stationary distribution of {self!r} is not known.")
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return P, the probability of each next node.
@@ -327,12 +327,15 @@ class Walk(Part):
         Returns
         -------
         csr_array
-            Sparse, shape (N, N); rows sum to one. A walk without one raises a `NotKnownError`: its
+            Sparse, shape (N, N); rows sum to one. A walk without one raises a
+            `StationaryUnknownError`: its
             next node depends on more than the present one, or can be any.
         """
         base = self.matrix_walk
         hint = "" if base is self else f" Ask its base walk instead: {base!r}."
-        raise NotKnownError(f"{self!r} has no sparse transition matrix over the nodes.{hint}")
+        raise StationaryUnknownError(
+            f"{self!r} has no sparse transition matrix over the nodes.{hint}"
+        )
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """Return the long-run share of the steps that move the token: 1 − Σ π_i P_ii.
@@ -398,18 +401,18 @@ class Walk(Part):
         return ""
 
     @property
-    def shown(self) -> Shown | None:
+    def disclosure(self) -> Disclosure | None:
         """The disclosure about the nodes' rows beside the model; None if it is not known.
 
         A walk that announces nothing discloses nothing. One that overrides a method with access to
         the objective has to say in the same class what it discloses.
         """
-        return Shown()
+        return Disclosure()
 
     @property
-    def discloses_known(self) -> bool:
-        """True if `shown` speaks for all methods that read the objective."""
-        return self.shown is not None and is_current(type(self), "shown", *READ_OBJECTIVE)
+    def disclosure_is_known(self) -> bool:
+        """True if `disclosure` speaks for all methods that read the objective."""
+        return self.disclosure is not None and is_current(type(self), "disclosure", *READ_OBJECTIVE)
 
     @property
     def is_private(self) -> bool:
@@ -419,7 +422,9 @@ class Walk(Part):
     @property
     def draws_announcements(self) -> bool:
         """True if announcements may be random: a subclass has overridden how they are made."""
-        return not is_current(type(self), "_announcements", "announce", "announcement", "realise")
+        return not is_current(
+            type(self), "_announcements", "announce", "announcement", "sample_release"
+        )
 
     @property
     def numbers_sent(self) -> int:
@@ -442,7 +447,9 @@ class Walk(Part):
         written_for = ("hop", "weight", "token_arrays", "node_arrays", "draws")
         return self.compiled is not None and is_current(type(self), "compiled", *written_for)
 
-    def realise(self, graph: Graph, objective: Any, generator: Generators | None = None) -> Walk:
+    def sample_release(
+        self, graph: Graph, objective: Any, generator: Generators | None = None
+    ) -> Walk:
         """Return the walk with its release drawn; itself if there is nothing to release.
 
         Parameters
@@ -462,15 +469,15 @@ class Walk(Part):
         """
         return self
 
-    def with_table(self, table: Vector) -> Self:
+    def with_announcements(self, table: Vector) -> Self:
         """Return the walk with the announcements of all nodes bound."""
         return self.bound(table=table)
 
 
 GENERATOR = np.random.Generator
 READ_OBJECTIVE = (
-    "announce", "bind", "gradient_scale", "realise", "stationary", "_announcements", "_divisors",
-    "_importance", "_own_importance",
+    "announce", "bind", "gradient_scale", "sample_release", "stationary", "_announcements",
+    "_divisors", "_importance", "_own_importance",
 )  # fmt: skip
 
 # A class, or a function that makes a walk.
@@ -490,7 +497,7 @@ class _Announced(Sequence[tuple[float, ...]]):
         return len(self._nodes)
 
 
-def table_of(walk: Walk, graph: Graph, objective: Any) -> Vector:
+def announcements_of(walk: Walk, graph: Graph, objective: Any) -> Vector:
     """Return the announcements that a simulation has bound to the walk, or announce now."""
     return walk._announcements(graph, objective) if walk.table is None else walk.table
 
@@ -507,7 +514,7 @@ def draw_walk(walk: Walk, graph: Graph, objective: Any, rng: Generators | None) 
     objective
         The objective.
     rng
-        As for `realise`.
+        As for `sample_release`.
 
     Returns
     -------
@@ -516,8 +523,8 @@ def draw_walk(walk: Walk, graph: Graph, objective: Any, rng: Generators | None) 
     """
     if walk.table is not None:
         return walk
-    walk = walk.realise(graph, objective, rng)
-    return walk.with_table(walk._announcements(graph, objective, rng))
+    walk = walk.sample_release(graph, objective, rng)
+    return walk.with_announcements(walk._announcements(graph, objective, rng))
 
 
 def scale_of(walk: Walk, graph: Graph, objective: Any, mean: str = "exact") -> Vector:
@@ -577,7 +584,7 @@ def view_of(
     array([1, 4], dtype=int32)
     """
     if table is None:
-        table = table_of(walk, graph, objective)
+        table = announcements_of(walk, graph, objective)
     neighbours = graph.neighbours(node)
     return View(
         node,

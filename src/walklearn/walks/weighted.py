@@ -11,7 +11,7 @@ from walklearn.arrays import Vector
 from walklearn.checks import check_choice, check_kind, check_length
 from walklearn.graphs import Graph
 from walklearn.objectives.linear.smoothness import check_exact
-from walklearn.walks.disclosure import Shown
+from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import (
     NEEDS_SMOOTHNESS,
     Metropolis,
@@ -19,7 +19,7 @@ from walklearn.walks.metropolis import (
     positive,
     smoothness_of_nodes,
 )
-from walklearn.walks.walk import WALKS, Generators, View, table_of
+from walklearn.walks.walk import WALKS, Generators, View, announcements_of
 
 if TYPE_CHECKING:
     from walklearn.privacy.mechanisms.mechanism import Mechanism
@@ -38,7 +38,7 @@ class Weighted(Metropolis):
         divided by it, so that the estimate stays unbiased.
     privacy
         A mechanism that releases the importance (Algorithm 3). Each node draws its R_i once,
-        tells its neighbours that, and the walk follows R. `realise` makes that draw.
+        tells its neighbours that, and the walk follows R. `sample_release` makes that draw.
     reweight
         "released" divides the gradient by R_i, which is unbiased for every draw; "as-printed"
         divides by the true importance, as the paper has it, which for one draw minimises Σ (R_i
@@ -71,8 +71,8 @@ class Weighted(Metropolis):
     public: bool = field(default=False, kw_only=True)
     announced_numbers: ClassVar[int | None] = 2  # the degree and the importance
     numbers_needed: ClassVar[int] = 2
-    # Bound by `realise`: the mechanism that released the importance. The true values are bound
-    # only for weights as printed, for which no privacy is claimed.
+    # Bound by `sample_release`: the mechanism that released the importance. The true values are
+    # bound only for weights as printed, for which no privacy is claimed.
     mechanism: ClassVar[Mechanism | None] = None
     true_importance: ClassVar[Vector | None] = None
     entrapment_cure: ClassVar[str] = "clip the importance, Weighted(importance=np.clip(...))"
@@ -97,11 +97,11 @@ class Weighted(Metropolis):
             raise ValueError("public=True is about a given importance that is told as it is.")
 
     @property
-    def shown(self) -> Shown:
+    def disclosure(self) -> Disclosure:
         """The importance, unless it is public; by the mechanism, if there is one."""
         mechanism = self.privacy or self.mechanism
         scaled_by = 'reweight="as-printed"' if self.reweight == "as-printed" else ""
-        return Shown(not self.public, mechanism, scaled_by, instead='reweight="released"')
+        return Disclosure(not self.public, mechanism, scaled_by, instead='reweight="released"')
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return the importance."""
@@ -123,7 +123,7 @@ class Weighted(Metropolis):
         if self.is_private:
             raise TypeError(
                 "this walk follows what the nodes will release, which has not been drawn yet: "
-                "draw it first with walk.realise(graph, objective, generator)."
+                "draw it first with walk.sample_release(graph, objective, generator)."
             )
         return super()._announcements(graph, objective, rng)
 
@@ -142,10 +142,10 @@ class Weighted(Metropolis):
 
     @property
     def is_private(self) -> bool:
-        """Whether the importance still has to be released; see `realise`."""
+        """Whether the importance still has to be released; see `sample_release`."""
         return self.privacy is not None
 
-    def realise(
+    def sample_release(
         self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Metropolis:
         """The walk after every node has released its importance once.
@@ -176,7 +176,7 @@ class Weighted(Metropolis):
         return self.bound(
             importance=positive(np.array(released, float)), privacy=None, mechanism=self.privacy,
             true_importance=true if self.reweight == "as-printed" else None,
-            outside=self.privacy.outside(true),
+            out_of_bounds=self.privacy.count_out_of_bounds(true),
         )  # fmt: skip
 
     def _importance(self, graph: Graph, objective: Any) -> Vector:
@@ -189,7 +189,7 @@ class Weighted(Metropolis):
         """Return v_i as it was announced; the true importance if weights are as printed."""
         if self.true_importance is not None:
             return self.true_importance
-        return table_of(self, graph, objective)[:, 1]
+        return announcements_of(self, graph, objective)[:, 1]
 
     @property
     def release(self) -> Vector | None:
@@ -205,7 +205,7 @@ class Weighted(Metropolis):
         if self.mechanism is None:
             return self
         unbound = dict.fromkeys(("importance", "mechanism", "true_importance", "table"))
-        return self.bound(**unbound, outside=0, privacy=self.mechanism)
+        return self.bound(**unbound, out_of_bounds=0, privacy=self.mechanism)
 
     def bias_note(self, graph: Graph, has_noise: bool) -> str:
         """Explain the bias of the paper's weights."""

@@ -63,7 +63,7 @@ def test_releases_are_drawn_once_and_may_be_negative() -> None:
     graph = wl.graphs.complete(200)
     walk = Unclamped(privacy=NOISE)
     assert walk.is_private
-    realised = walk.realise(graph, problem, np.random.default_rng(1))
+    realised = walk.sample_release(graph, problem, np.random.default_rng(1))
     assert not realised.is_private
     # Laplace of scale 30 around values below 5 is negative 4 times in 10: none of 200, 1e-40.
     assert (realised.released < 0).any()

@@ -58,10 +58,10 @@ from walklearn.tables.target_scale import TargetScale
 from walklearn.updates import UPDATES, Update
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import WALKS, Metropolis
-from walklearn.walks.disclosure import tells
+from walklearn.walks.disclosure import reveals_rows
 
 if TYPE_CHECKING:
-    from walklearn.privacy.accounting.budget import Allotment
+    from walklearn.privacy.accounting.budget import BudgetPlan
     from walklearn.privacy.mechanisms.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
@@ -322,9 +322,9 @@ class Plan:
         return walk
 
     @property
-    def tells(self) -> bool:
+    def reveals_rows(self) -> bool:
         """Whether neighbours are told L_i, released or in the clear."""
-        return tells(self.metropolis)
+        return reveals_rows(self.metropolis)
 
     @property
     def size(self) -> int:
@@ -359,13 +359,13 @@ class Plan:
         """Raise a `PlanError` if nodes must not be made by this plan: it would only learn noise."""
         plan_privacy.check_target(self, PlanError)
 
-    def allotment(self) -> Allotment | None:
+    def budget_plan(self) -> BudgetPlan | None:
         """How the total (ε, δ) is spent; None where the model is not protected."""
-        return plan_privacy.allotment(self)
+        return plan_privacy.budget_plan(self)
 
     def calibrated_noise(self) -> ModelNoise | None:
         """The noise on what a visit adds to the model; None where there is none."""
-        allotted = self.allotment()
+        allotted = self.budget_plan()
         return None if allotted is None else allotted.noise
 
 

@@ -61,7 +61,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "aggregate": table.choice("aggregate", ("sum", "mean", "node-mean"), "sum"),
         "rows": table.count("rows", None),
         "intercept": table.flag("intercept", False),
-        "penalty": table.number("penalty", 0.0, least=0.0),
+        "penalty": table.number("penalty", 0.0, minimum=0.0),
         "domain": _domain(table),
         "update": table.choice("update", UPDATES_OF_NODES, "sgd"),
         "step_size": _step_size(table),
@@ -69,7 +69,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "average": table.flag("average", True),
         "batch": table.count("batch", None),
         "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
-        "laziness": table.number("laziness", 0.0, least=0.0, below=1.0),
+        "laziness": table.number("laziness", 0.0, minimum=0.0, below=1.0),
         "privacy": plan_privacy.read(table),
         "keeper": _keeper(table),
         "time_limits": _time_limits(table),
@@ -132,7 +132,7 @@ def _check_update(table: CheckedTable, plan: Plan) -> None:
         return
     if plan.step_size is not None:
         raise table.error("step_size", f"must be left out: {plan.update} finds its own.")
-    if plan.tells or (plan.privacy is not None and plan.privacy.asks):
+    if plan.reveals_rows or (plan.privacy is not None and plan.privacy.asks):
         raise table.error(
             "update", f'"{plan.update}" remembers gradients and curvature, which the token would '
             'carry about unprotected: with privacy it must be "sgd".',
@@ -208,7 +208,7 @@ def _step_size(table: CheckedTable) -> StepSize | None:
         return None
     inner.only(("constant", "exponent"), "a step size")
     constant = inner.number("constant", above=0.0)
-    exponent = inner.number("exponent", 0.75, least=0.0)
+    exponent = inner.number("exponent", 0.75, minimum=0.0)
     if exponent == 0.0:
         return ConstantStep(constant)
     if not 0.5 < exponent < 1.0:
@@ -230,7 +230,7 @@ def _time_limits(table: CheckedTable) -> TimeLimits:
     inner = table.table("time_limits", CheckedTable({}))
     defaults = asdict(TimeLimits())
     inner.only(defaults, "time_limits")
-    resume = inner.number("resume_after_seconds", defaults.pop("resume_after_seconds"), least=0.0)
+    resume = inner.number("resume_after_seconds", defaults.pop("resume_after_seconds"), minimum=0.0)
     others = {name: inner.number(name, default, above=0.0) for name, default in defaults.items()}
     return TimeLimits(resume_after_seconds=resume, **others)
 

@@ -2,7 +2,8 @@
 
 `protect` says what a claim is about, one row of a node or all of them. How the total is shared
 between L_i, where the walk tells it, and the model, and how much noise that takes, follows from
-public facts (`privacy.allot`); each can be given. A plan without an ε protects nothing. Where the
+public facts (`privacy.plan_budget`); each can be given. A plan without an ε protects nothing.
+Where the
 model is unprotected the total is ε = ∞, and a node is made only if its owner accepts that.
 """
 
@@ -21,7 +22,7 @@ from walklearn.privacy.settings import PrivacySettings, PublicFacts, declared_le
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
-    from walklearn.privacy.accounting.budget import Allotment
+    from walklearn.privacy.accounting.budget import BudgetPlan
     from walklearn.privacy.mechanisms.mechanism import Mechanism
 
 _ROWS_NEED_NONE = (
@@ -78,7 +79,7 @@ def check(table: CheckedTable, plan: Plan) -> None:
     """Refuse what is right by itself and wrong together, with the walk or with itself."""
     privacy = plan.privacy
     if privacy is None:
-        if plan.tells:
+        if plan.reveals_rows:
             raise table.error(
                 "privacy", f"is missing: the {plan.walk} walk tells neighbours L_i. Say epsilon "
                 f'and delta for the whole, or mechanism = "{IN_THE_CLEAR}" if L_i and the model '
@@ -101,11 +102,11 @@ def check(table: CheckedTable, plan: Plan) -> None:
 def _check_open(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> None:
     """Refuse a plan without ε that does not say of what would be noisy that it is in the clear."""
     said = IN_THE_CLEAR in (privacy.model, privacy.mechanism)
-    if not said or (plan.tells and privacy.mechanism != IN_THE_CLEAR):
+    if not said or (plan.reveals_rows and privacy.mechanism != IN_THE_CLEAR):
         raise inner.error(
             "epsilon", "is missing: the total for all that leaves a node because of its rows. "
             "Without one nothing is protected; say so with "
-            f'{"mechanism" if plan.tells else "model"} = "{IN_THE_CLEAR}".',
+            f'{"mechanism" if plan.reveals_rows else "model"} = "{IN_THE_CLEAR}".',
         )  # fmt: skip
     _refuse(inner, _OF_THE_NOISE, "needs an epsilon: without one nothing is protected.")
 
@@ -119,7 +120,7 @@ def _refuse(inner: CheckedTable, names: Iterable[str], problem: str) -> None:
 
 def _check_model(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) -> None:
     if privacy.model == IN_THE_CLEAR:
-        if not plan.tells:
+        if not plan.reveals_rows:
             raise inner.error(
                 "model", f'"{IN_THE_CLEAR}" with the {plan.walk} walk, which tells nothing else: '
                 "epsilon would protect nothing. Leave out one of them.",
@@ -159,7 +160,7 @@ def _check_constants(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) 
         raise inner.error(
             "protect", '= "rows" needs the public number of rows of all nodes together: rows = …'
         )
-    if not plan.tells:
+    if not plan.reveals_rows:
         problem = f"is about telling L_i, which the {plan.walk} walk does not: leave it."
         _refuse(inner, ("mechanism", "bounds", "lower", "constants_share"), problem)
         return
@@ -192,7 +193,12 @@ def _check_constants(inner: CheckedTable, privacy: PrivacySettings, plan: Plan) 
 def public_bounds(plan: Plan) -> tuple[float, float] | None:
     """The bounds of L_i for protect "node"; None where nothing is released under them."""
     privacy = plan.privacy
-    if privacy is None or privacy.epsilon is None or not plan.tells or privacy.unit != "node":
+    if (
+        privacy is None
+        or privacy.epsilon is None
+        or not plan.reveals_rows
+        or privacy.unit != "node"
+    ):
         return None
     if privacy.bounds is not None:
         return privacy.bounds
@@ -209,7 +215,7 @@ def public_bounds(plan: Plan) -> tuple[float, float] | None:
 def mechanism(plan: Plan) -> Mechanism | None:
     """What L_i is told by, calibrated; None where it is not told, or in the clear."""
     privacy = plan.privacy
-    if privacy is None or privacy.epsilon is None or not plan.tells:
+    if privacy is None or privacy.epsilon is None or not plan.reveals_rows:
         return None
     epsilon, delta = _for_the_constants(plan, privacy)
     if privacy.unit == "rows":
@@ -232,7 +238,7 @@ def mechanism(plan: Plan) -> Mechanism | None:
 
 def _for_the_constants(plan: Plan, privacy: PrivacySettings) -> tuple[float, float]:
     """The constants' share of (ε, δ), or all of it where nothing is spent on the model."""
-    allotted = allotment(plan)
+    allotted = budget_plan(plan)
     if allotted is not None and allotted.constants is not None:
         return allotted.constants
     assert privacy.epsilon is not None
@@ -240,17 +246,18 @@ def _for_the_constants(plan: Plan, privacy: PrivacySettings) -> tuple[float, flo
     return privacy.epsilon, privacy.delta
 
 
-def allotment(plan: Plan) -> Allotment | None:
+def budget_plan(plan: Plan) -> BudgetPlan | None:
     """How the total is spent; None where the model is not protected."""
     privacy = plan.privacy
     if privacy is None or not privacy.protects_model:
         return None
-    from walklearn.privacy.accounting.budget import allot
+    from walklearn.privacy.accounting.budget import plan_budget
 
     assert plan.step_size is not None  # an update that finds its own is refused with privacy
-    return allot(
+    return plan_budget(
         _completed(plan), _facts(plan), plan.training_loss, intercept=plan.intercept,
-        aggregate=plan.aggregate if plan.rows is not None else "mean", tells=plan.tells,
+        aggregate=plan.aggregate if plan.rows is not None else "mean",
+        reveals_rows=plan.reveals_rows,
         step=plan.step_size.constant, updates=plan.updates,
     )  # fmt: skip
 

@@ -164,7 +164,9 @@ def create_node(
             store.put_release(release)
             if noise is not None:
                 ContributionCount.create(count)
-        outside = mechanism is not None and bool(mechanism.outside([learner.smoothness]))
+        outside = mechanism is not None and bool(
+            mechanism.count_out_of_bounds([learner.smoothness])
+        )
         constant = mechanism is not None and _is_constant(mechanism)
     return Created(
         NodeDirectory(target),
@@ -187,10 +189,10 @@ def ledger_of(plan: Plan, release: Release) -> Ledger:
     ledger = Ledger(nodes=1)
     if release.mechanism is not None:
         ledger.charge("importance", from_description(release.mechanism))
-    elif plan.tells:
-        ledger.in_the_clear("importance")
+    elif plan.reveals_rows:
+        ledger.record_unprotected("importance")
     if release.noise is None:
-        ledger.in_the_clear("model")
+        ledger.record_unprotected("model")
     elif release.may_contribute:
         noise = from_description(release.noise)
         ledger.charge("model", noise, times=release.may_contribute)
@@ -248,7 +250,7 @@ class _EarlierRuns:
     def new_run(self, plan: Plan, release: Release) -> Run:
         """Return the run that the new node is, with all that it may reveal."""
         charges: list[ChargeEntry] = []
-        if plan.tells and self.pays_for_constant:
+        if plan.reveals_rows and self.pays_for_constant:
             charges.append(("importance", release.mechanism, 1))
         if release.noise is None:
             charges.append(("model", None, 1))
@@ -300,7 +302,7 @@ def _contributions_allowed(
         return most
     epsilon, delta = check_epsilon(budget[0]), check_delta(budget[1])
     base = charges_of([entry for run in earlier.runs for entry in run.charges])
-    if plan.tells and earlier.pays_for_constant:
+    if plan.reveals_rows and earlier.pays_for_constant:
         base.append(Charge("importance", mechanism, 1))
     if noise is None:
         base.append(Charge("model", None, 1))

@@ -42,7 +42,7 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
         intercept=plan.intercept,
         penalty=plan.penalty,
         updates=token.updates,
-        uses="average" if token.carries_average else "last",
+        iterate="average" if token.carries_average else "last",
         target=plan.target,
         walk=plan.walk,
         privacy=content.get("privacy", {}),

@@ -32,7 +32,7 @@ _LAST_SECONDS = 0.05
 # News waits so long after a greeting: a neighbour with news for ever must not keep all busy.
 _NEWS_SECONDS = 0.1
 # Each greeting without an answer doubles the wait for the next one's, so many times at most.
-_MOST_LATE = 3
+_MAX_LATE = 3
 
 
 class Greetings:
@@ -129,7 +129,7 @@ class Greetings:
         except (Undelivered, Unanswered, Refused, MessageError) as error:
             late = self._late.pop(neighbour, 0)
             if isinstance(error, Unanswered):
-                self._late[neighbour] = min(late + 1, _MOST_LATE)
+                self._late[neighbour] = min(late + 1, _MAX_LATE)
             self._agreed.discard(neighbour)
             self._tell(neighbour, str(error))
             if was_up:

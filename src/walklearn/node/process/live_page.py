@@ -37,7 +37,7 @@ with extra("web", "the page needs"):
 Message = Mapping[str, Any]
 Action = Callable[[Any], None]
 # A browser that has not read so many messages begins anew with the whole picture.
-_MOST_WAITING = 200
+_MAX_WAITING = 200
 _START_SECONDS = 30.0
 _END_SECONDS = 5.0
 _HEADERS = {
@@ -105,7 +105,7 @@ class LivePage:
 
     def _spread(self, text: str | None) -> None:
         for queue in list(self._clients):
-            is_late = queue.qsize() >= _MOST_WAITING
+            is_late = queue.qsize() >= _MAX_WAITING
             if is_late:
                 self._clients.discard(queue)
             queue.put_nowait(None if is_late else text)

@@ -42,7 +42,7 @@ GAUGES = {
 # Label names of the metrics that have one.
 _LABELS = {"refusals": "reason", "notes": "kind", "last_holder": "holder"}
 Gauges = Callable[[], Mapping[str, Any]]
-_MOST_LABELS = 100  # reasons may come from outside
+_MAX_LABELS = 100  # reasons may come from outside
 
 
 class Counters:
@@ -60,7 +60,7 @@ class Counters:
     def add(self, name: str, label: str = "", amount: int = 1) -> None:
         """Count something that happened."""
         counts = self._counts[name]
-        if label not in counts and len(counts) >= _MOST_LABELS:
+        if label not in counts and len(counts) >= _MAX_LABELS:
             label = "other"
         counts[label] += amount
 

@@ -18,7 +18,7 @@ from walklearn.node.protocol.tokens import Token
 from walklearn.objectives.linear.rows import scores
 
 _RATE_SECONDS = 10.0
-_MOST_LOSSES = 2000
+_MAX_LOSSES = 2000
 
 
 class Validation:
@@ -53,7 +53,7 @@ class NodePage:
 
     def _first(self) -> dict[str, Any]:
         losses = self._losses
-        return {"now": self._now, "losses": losses[:: 1 + len(losses) // _MOST_LOSSES]}
+        return {"now": self._now, "losses": losses[:: 1 + len(losses) // _MAX_LOSSES]}
 
     def _rate(self, updates: int) -> float | None:
         """Updates a second, by the models that came here of late."""

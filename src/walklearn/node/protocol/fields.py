@@ -52,10 +52,10 @@ def parsed(sort: type[Sort], content: bytes, name: str, longest: int) -> Any:
     return message
 
 
-def count(value: int, name: str, most: int, least: int = 0) -> int:
+def count(value: int, name: str, maximum: int, minimum: int = 0) -> int:
     """Read a whole number within these bounds."""
-    if not least <= value <= most:
-        raise MessageError(f"{name} must be {least} to {most}, it is {value}.")
+    if not minimum <= value <= maximum:
+        raise MessageError(f"{name} must be {minimum} to {maximum}, it is {value}.")
     return value
 
 

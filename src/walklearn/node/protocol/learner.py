@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.arrays import Arrays
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.fields import MessageError, Vector, is_inside
-from walklearn.node.protocol.tokens import LEAST_CURVATURE, Limits, Line, Token, check_memory
+from walklearn.node.protocol.tokens import MIN_CURVATURE, Limits, Line, Token, check_memory
 from walklearn.node.protocol.values import replace
 from walklearn.objectives import Problem
 from walklearn.privacy.mechanisms.mechanism import Mechanism
@@ -151,7 +151,7 @@ class Learner:
 
         importance: what was released of L_i; left out, the weighted walk takes L_i itself.
         """
-        if noise is not None and plan.tells and not (plan.privacy and plan.privacy.asks):
+        if noise is not None and plan.reveals_rows and not (plan.privacy and plan.privacy.asks):
             raise ValueError(
                 f"the {plan.walk} walk tells L_i in the clear, so noise on the model would protect "
                 "nothing: release L_i by a mechanism, or use the uniform walk."
@@ -159,7 +159,7 @@ class Learner:
         if noise is not None:
             noise.check_batch(plan.batch)
         problem = own_problem(plan, X, y)
-        if not plan.tells:
+        if not plan.reveals_rows:
             importance = 1.0
         elif importance is None:
             importance = problem.smoothness(0)
@@ -184,7 +184,7 @@ class Learner:
         if self.noise is not None and self.may_contribute:
             privacy = dataclasses.replace(self.noise, max_contributions=self.may_contribute)
         walk: Any = plan.metropolis
-        if self.noise is not None and plan.tells:  # released by the plan's mechanism
+        if self.noise is not None and plan.reveals_rows:  # released by the plan's mechanism
             released = np.full(plan.nodes, self.importance)
             walk = dataclasses.replace(walk, importance=released, public=True)
         if update.converges:  # it ignores weights, so the token estimates no mean
@@ -275,7 +275,7 @@ class Learner:
                 )
             if remembers:
                 # If no row has a gradient any more L̂ decays without end; the next one finds it.
-                if not payload.update["curvature"] >= LEAST_CURVATURE:
+                if not payload.update["curvature"] >= MIN_CURVATURE:
                     payload.update["curvature"] = np.zeros(())
                 check_memory(payload.update, self.limits)
         if self.noise is not None and self.may_contribute:
@@ -312,7 +312,7 @@ class Learner:
     @cached_property
     def _importances(self) -> tuple[float, float]:
         """Between what numbers any node's importance lies, by the plan."""
-        if not self.plan.tells:
+        if not self.plan.reveals_rows:
             return 1.0, 1.0
         mechanism = self.mechanism or self.plan.calibrated_mechanism()
         if mechanism is None:  # in the clear: L_i is at least the penalty

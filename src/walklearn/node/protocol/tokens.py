@@ -53,7 +53,7 @@ _NOTHING = np.zeros(0)
 # many more: of two walks that meet, the one that lives has made at least 8/9 of the other's, or
 # but for so many.
 RENEWED_SHARE, RENEWED_AFTER = 1 / 8, 16
-LEAST_CURVATURE = 1e-100  # of a token that knows one: a step must not overflow
+MIN_CURVATURE = 1e-100  # of a token that knows one: a step must not overflow
 
 
 class Line(NamedTuple):
@@ -309,9 +309,9 @@ def check_memory(arrays: Arrays, limits: Limits) -> None:
         raise fields.MessageError(
             f"memory.squared_ages cannot be {squares:g} where memory.ages is {ages:g}."
         )
-    if 0 < curvature < LEAST_CURVATURE:
+    if 0 < curvature < MIN_CURVATURE:
         raise fields.MessageError(
-            f"memory.curvature must be 0 or at least {LEAST_CURVATURE:g}, it is {curvature:g}."
+            f"memory.curvature must be 0 or at least {MIN_CURVATURE:g}, it is {curvature:g}."
         )
 
 
@@ -340,7 +340,7 @@ def line_in(message: wire.Line, name: str) -> Line:
 def _checked_line(updates: int, counter: int, reclaimer: str, walk: str, name: str) -> Line:
     return Line(
         updates=fields.count(updates, f"{name}.updates", fields.LARGEST_COUNTER),
-        counter=fields.count(counter, f"{name}.counter", fields.LARGEST_COUNTER, least=1),
+        counter=fields.count(counter, f"{name}.counter", fields.LARGEST_COUNTER, minimum=1),
         reclaimer=fields.matching(reclaimer, f"{name}.reclaimer", fields.FINGERPRINT),
         walk=fields.matching(walk, f"{name}.walk", fields.WALK),
     )

@@ -22,7 +22,7 @@ from walklearn.objectives.datasets import two_gaussians
 from walklearn.objectives.linear.domains import Ball
 from walklearn.updates.step_choice import choose_step
 from walklearn.walks import WALKS, Walk
-from walklearn.walks.disclosure import tells
+from walklearn.walks.disclosure import reveals_rows
 
 DIMENSION, VARIANCE, PENALTY, RADIUS = 4, 2.0, 1.0, 5.0
 EXPONENT = 0.75  # steps that shrink fast enough for the last iterate to settle while one watches
@@ -173,7 +173,7 @@ def _plan(
         f"updates = {updates}",
         f'walk = "{walk.name}"',
     ]
-    if tells(walk):
+    if reveals_rows(walk):
         lines.append("[privacy]")
         if privacy is None:
             lines.append('mechanism = "in the clear"')

@@ -18,7 +18,7 @@ from walklearn.node.process.live_page import LivePage
 from walklearn.node.trial.local_network import LocalNetwork
 from walklearn.node.trial.two_gaussians import Glimpse, NodeGlimpse, Trial
 
-_MOST_POINTS, _MOST_EVENTS = 4000, 200
+_MAX_POINTS, _MAX_EVENTS = 4000, 200
 # Notes of the protocol that come with every hop, or say what the page shows anyway.
 _QUIET = ("rejected", "silent neighbour", "obsolete")
 
@@ -88,8 +88,8 @@ class NetworkView:
             "about": self._about,
             "places": self._places,
             "edges": self._trial.graph.edges().tolist(),
-            "points": self._points[:: 1 + len(self._points) // _MOST_POINTS],
-            "events": self._events[-_MOST_EVENTS:],
+            "points": self._points[:: 1 + len(self._points) // _MAX_POINTS],
+            "events": self._events[-_MAX_EVENTS:],
             "now": self._now,
         }
 

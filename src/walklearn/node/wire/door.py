@@ -21,9 +21,9 @@ from functools import partial
 from walklearn.node.wire.handshake import SECONDS, StrangerError
 
 # Connections that have said nothing yet, in all and of one unknown address; as many claim in all.
-MOST_WAITING, MOST_OF_ADDRESS = 128, 16
+MAX_WAITING, MAX_OF_ADDRESS = 128, 16
 # Connections of one address that claim to be the same neighbour's, without proof so far.
-MOST_PROVING = 4
+MAX_PROVING = 4
 _BACKLOG = 512
 
 
@@ -81,9 +81,9 @@ class Door:
         """Send away who has waited longest: from this address, from unknown ones, or of all."""
         still = self.waiting
         same = [task for task in still if self._hosts[task] == host]
-        if host not in self.known and len(same) >= MOST_OF_ADDRESS:
+        if host not in self.known and len(same) >= MAX_OF_ADDRESS:
             same[0].cancel()
-        elif len(still) >= MOST_WAITING:
+        elif len(still) >= MAX_WAITING:
             self._cancel_first(still)
 
     def _cancel_first(self, tasks: list[asyncio.Task[str]]) -> None:
@@ -114,9 +114,9 @@ class Door:
         claim = who, self._hosts[task]
         still = [each for each in self._claims if not each.cancelling()]
         same = [each for each in still if self._claims[each] == claim]
-        if len(same) >= MOST_PROVING:
+        if len(same) >= MAX_PROVING:
             same[0].cancel()
-        elif len(still) >= MOST_WAITING:
+        elif len(still) >= MAX_WAITING:
             self._cancel_first(still)
         self._claims[task] = claim
 

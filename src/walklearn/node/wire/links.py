@@ -19,7 +19,7 @@ from walklearn.node.wire.session import Answer, Session, Unanswered, Undelivered
 # How long to leave it to the neighbour to dial.
 PATIENCE_SECONDS = 0.1
 # Sessions with one neighbour; it needs a second only while the first retires.
-MOST_SESSIONS = 4
+MAX_SESSIONS = 4
 _LASTING_SECONDS = 2.0  # a session that ended sooner is not replaced at once
 
 
@@ -77,7 +77,7 @@ class Link:
             for each in self.sessions:
                 each.retire()
         self.sessions.append(session)
-        for each in self.sessions[:-MOST_SESSIONS]:  # it dials and retires none
+        for each in self.sessions[:-MAX_SESSIONS]:  # it dials and retires none
             each.abort()
         self._opened_at = asyncio.get_running_loop().time()
         self._changed.set()

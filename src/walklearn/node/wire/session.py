@@ -26,9 +26,9 @@ METHODS = ("Hello", "Handover", "Final", "Book")
 # A connection that was cut without a word is noticed after both; a handover has its own limits.
 PING_AFTER_SECONDS, PING_SECONDS = 10.0, 5.0
 # Calls of one neighbour that may be under way; it needs more than one only after a failure.
-MOST_CALLS = 4
+MAX_CALLS = 4
 # Largest messages that may wait to be read by the neighbour: its calls' answers, and as many calls.
-MOST_UNREAD = 2 * MOST_CALLS
+MAX_UNREAD = 2 * MAX_CALLS
 
 _HEADER = struct.Struct(">IBI")
 
@@ -136,7 +136,7 @@ class Session(asyncio.Protocol):
     def _send(self, kind: int, number: int = 0, message: bytes = b"") -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        if self._transport.get_write_buffer_size() > MOST_UNREAD * self._largest:
+        if self._transport.get_write_buffer_size() > MAX_UNREAD * self._largest:
             self.abort()
             return
         header = _HEADER.pack(len(message), kind, number)
@@ -237,7 +237,7 @@ class Session(asyncio.Protocol):
     def _begin_to_answer(self, method: int, number: int, message: bytes) -> None:
         if method >= len(METHODS):
             self._send(Kind.REFUSED, number, b"unknown method\n")
-        elif len(self._answering) >= MOST_CALLS:
+        elif len(self._answering) >= MAX_CALLS:
             self._send(Kind.REFUSED, number, b"too many open calls\n")
         else:
             work = self._reply(METHODS[method], number, message)

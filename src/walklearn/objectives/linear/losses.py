@@ -51,7 +51,7 @@ class Loss(ABC):
         1.
     gives_probabilities
         Whether scores are log-odds of the classes.
-    falls_for_ever
+    decreases_forever
         Whether a larger margin always costs less, so that rows which can be separated have no
         best model.
     max_slope
@@ -62,7 +62,7 @@ class Loss(ABC):
     smoothness: ClassVar[float]
     takes: ClassVar[Targets] = "number"
     gives_probabilities: ClassVar[bool] = False
-    falls_for_ever: ClassVar[bool] = False
+    decreases_forever: ClassVar[bool] = False
     max_slope: ClassVar[float] = math.inf
 
     @abstractmethod
@@ -175,7 +175,7 @@ class Logistic(Loss):
     takes: ClassVar[Targets] = "sign"
     smoothness: ClassVar[float] = 0.25
     gives_probabilities: ClassVar[bool] = True
-    falls_for_ever: ClassVar[bool] = True
+    decreases_forever: ClassVar[bool] = True
     max_slope: ClassVar[float] = 1.0  # the slope is a probability
 
     def value(self, scores: Array, targets: Array) -> Array:
@@ -322,13 +322,13 @@ class Softmax(Loss):
     smoothness: ClassVar[float] = 0.5
     takes: ClassVar[Targets] = "class"
     gives_probabilities: ClassVar[bool] = True
-    falls_for_ever: ClassVar[bool] = True
+    decreases_forever: ClassVar[bool] = True
     # The norm of probabilities 1 and 0 minus the indicator of the other class.
     max_slope: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
         if self.classes is not None:
-            classes = check_whole("the classes of Softmax", self.classes, least=2)
+            classes = check_whole("the classes of Softmax", self.classes, minimum=2)
             object.__setattr__(self, "classes", classes)
 
     def value(self, scores: Array, targets: Array) -> Array:
@@ -405,7 +405,7 @@ class FunctionLoss(Loss):
         return self.slope_bound / self.unit
 
     @property
-    def home(self) -> str:
+    def import_path(self) -> str:
         """Import path of the functions, for other processes."""
         function: Any = self.value_function
         return f"{function.__module__}:{getattr(function, '__qualname__', self.name)}"

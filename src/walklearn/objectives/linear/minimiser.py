@@ -40,7 +40,7 @@ def optimum_of(problem: Problem) -> Optimum:
     check_sizes(precise.X, precise.y)
     found = found_from_sample(precise) if problem.row_count > MANY_ROWS else None
     found = found or minimise(_function(precise), problem.domain, problem.size)
-    if grows_for_ever(problem, found.model):
+    if grows_forever(problem, found.model):
         raise NoMinimiserError(NO_MINIMISER)
     return found
 
@@ -118,7 +118,7 @@ def _weighted_square(problem: Problem, weights: Array) -> Array:
 
 def _check_minimiser_exists(problem: Problem) -> None:
     """Refuse a problem with a direction that every row likes or ignores: there f falls for ever."""
-    if not problem.loss.falls_for_ever:
+    if not problem.loss.decreases_forever:
         return
     if problem.row_count * problem.outputs * problem.size > LARGEST_PROGRAM:
         return  # then only a model that separates the rows outright will tell
@@ -133,9 +133,9 @@ def _check_minimiser_exists(problem: Problem) -> None:
         raise NoMinimiserError(NO_MINIMISER)
 
 
-def grows_for_ever(problem: Problem, model: Array) -> bool:
+def grows_forever(problem: Problem, model: Array) -> bool:
     """Whether f falls for ever as the model grows: it separates all rows, and nothing bounds it."""
-    if problem.penalty > 0 or problem.domain.bounded or not problem.loss.falls_for_ever:
+    if problem.penalty > 0 or problem.domain.bounded or not problem.loss.decreases_forever:
         return False
     given = scores(problem.X, model)
     if problem.loss.takes == "class":

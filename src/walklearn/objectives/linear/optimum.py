@@ -39,7 +39,7 @@ FEW_COORDINATES = 64
 SINGULAR = 1e-10
 # Of steps by conjugate gradients: how many, products for each, what they leave over, and what
 # curvature counts as 0.
-MOST_NEWTON_CG, MOST_PRODUCTS, LEFT_OVER, FLAT = 50, 500, 1e-4, 1e-16
+MAX_NEWTON_CG, MAX_PRODUCTS, LEFT_OVER, FLAT = 50, 500, 1e-4, 1e-16
 
 
 class NoMinimiserError(ValueError):
@@ -181,7 +181,7 @@ def _newton(function: Smooth, model: Vector, low: float, high: float) -> Vector:
 
 def _newton_cg(function: Smooth, model: Vector, low: float, high: float) -> Vector:
     """Make Newton steps by conjugate gradients; coordinates held at a bound stay there."""
-    for _ in range(MOST_NEWTON_CG):
+    for _ in range(MAX_NEWTON_CG):
         gradient, free = function.gradient(model), _free(function, model, low, high)
         along = function.curvature_along(model)
         direction = _conjugate_gradients(along, np.where(free, gradient, 0.0), free)
@@ -199,7 +199,7 @@ def _conjugate_gradients(
     solution, residual = np.zeros_like(gradient), gradient.copy()
     direction, squared = residual.copy(), float(residual @ residual)
     enough = LEFT_OVER**2 * squared
-    for _ in range(MOST_PRODUCTS):
+    for _ in range(MAX_PRODUCTS):
         if squared <= enough:
             break
         product = np.where(free, along(direction), 0.0)

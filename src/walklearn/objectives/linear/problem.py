@@ -31,7 +31,7 @@ from walklearn.arrays import Array, ArraySpec, sha256_of
 from walklearn.checks import check_choice, check_kind, check_number, check_whole
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Logistic, Loss
-from walklearn.objectives.linear.minimiser import grows_for_ever, optimum_of
+from walklearn.objectives.linear.minimiser import grows_forever, optimum_of
 from walklearn.objectives.linear.optimum import Optimum
 from walklearn.objectives.linear.rows import (
     Aggregate,
@@ -513,7 +513,7 @@ class Problem(Objective):
         """Return w*, the minimiser. NoMinimiserError if there is none."""
         return self.solution.model.reshape(-1)
 
-    def falls_for_ever_along(self, model: ArrayLike) -> bool:
+    def decreases_forever_along(self, model: ArrayLike) -> bool:
         """Whether larger and larger models in this direction do better, so that none is the best.
 
         It gives every row a positive margin, and neither a penalty nor the domain holds it.
@@ -531,12 +531,12 @@ class Problem(Objective):
         Examples
         --------
         >>> apart = Problem([[1.0], [-2.0]], [1.0, -1.0])
-        >>> apart.falls_for_ever_along([3.0]), apart.falls_for_ever_along([-3.0])
+        >>> apart.decreases_forever_along([3.0]), apart.decreases_forever_along([-3.0])
         (True, False)
         """
-        return grows_for_ever(self, self._flat(model))
+        return grows_forever(self, self._flat(model))
 
-    def held_by(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
+    def with_owners(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
         """The same rows on other nodes.
 
         Where who holds a row does not change f, that is for all but "node-mean", w* is solved once
@@ -664,7 +664,7 @@ def _check_choices(
 ) -> None:
     check_kind("loss", loss, Loss, "a loss such as losses.Logistic()")
     check_kind("domain", domain, Domain, "a domain such as domains.Ball(10.0)")
-    check_number("penalty", penalty, least=0.0)
+    check_number("penalty", penalty, minimum=0.0)
     check_choice("aggregate", aggregate, Aggregate)
     check_choice("empty_nodes", empty_nodes, EmptyNodes)
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):

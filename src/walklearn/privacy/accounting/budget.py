@@ -1,14 +1,14 @@
 """The budget: what becomes of a total (ε, δ), from public facts alone.
 
-A user says how much may be told of the rows in all, and what is public about them. `allot` says
-what follows: how much of the total goes to the constants L_i (nothing, unless the walk tells
+A user says how much may be told of the rows in all, and what is public about them. `plan_budget`
+says what follows: how much of the total goes to the constants L_i (nothing, unless the walk tells
 them) and how much to the model, at which length a row is clipped, how often a node may contribute,
 how much noise that takes, how long the steps are and how many there are. Nothing here looks at a
 row, so nothing here has to be paid for.
 
 How to call it:
 
-    allot(PrivacySettings(epsilon, delta), PublicFacts(N, M, features, row_length), loss)
+    plan_budget(PrivacySettings(epsilon, delta), PublicFacts(N, M, features, row_length), loss)
 
 `row_length` is the length of a row, without the intercept, in the units that the model is trained
 in. Where columns have a public *typical* centre and spread, and are shifted and divided by them,
@@ -23,7 +23,7 @@ that μ = 2√T/z follows from (ε, δ). Noise on w makes the score of a row of 
 steps γ by γ (N/M) z C √K ℓ. The same steps can carry w over a distance of γ C K, and the score by A
 = γ C K ℓ. Their ratio, 2 √(N T/K) √N / (μ M), hardly depends on T: many short steps cost no more
 than a few long ones, and a cap is wasted less on a node that happens to be visited often. So T =
-`MOST_CONTRIBUTIONS`, fewer for large networks, where draws take time. A is then chosen so that
+`MAX_CONTRIBUTIONS`, fewer for large networks, where draws take time. A is then chosen so that
 the noise in a score is `SCORE_NOISE`, for which the model is trained as far as its noise allows.
 
 These constants were measured, not derived, on some data sets, and tried on others
@@ -35,7 +35,7 @@ its steps are longer by as much.
 
 >>> from walklearn.objectives.linear.losses import Logistic
 >>> facts = PublicFacts(nodes=20, rows=455, features=30, row_length=30**0.5)
->>> allotted = allot(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
+>>> allotted = plan_budget(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
 >>> allotted.noise.max_contributions, allotted.updates, round(allotted.noise.clip, 3)
 (50, 901, 1.114)
 >>> round(allotted.noise.noise_multiplier, 2), round(allotted.step, 4)
@@ -53,13 +53,13 @@ from dataclasses import dataclass
 from walklearn.checks import check_number, check_whole
 from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy.accounting.printing import format_upper
-from walklearn.privacy.model_noise import MOST_TIMES, ModelNoise, Unit
+from walklearn.privacy.model_noise import MAX_TIMES, ModelNoise, Unit
 from walklearn.privacy.settings import PrivacySettings, PublicFacts
 from walklearn.wording import plural
 
 CLIP_SHARE = 0.2  # of a row's length
-MOST_CONTRIBUTIONS, LEAST_CONTRIBUTIONS = 50, 10  # for few nodes, for very many
-MOST_DRAWS = 50_000  # contributions in all, where that allows for the least
+MAX_CONTRIBUTIONS, MIN_CONTRIBUTIONS = 50, 10  # for few nodes, for very many
+MAX_DRAWS = 50_000  # contributions in all, where that allows for the least
 CONSTANTS_SHARE = 0.1  # of ε and of δ, where the walk tells L_i
 # The noise in the score of a row, in units in which labels are ±1 or targets have a spread of 1;
 # with ranges alone most columns are far from their middle, and training has to go further.
@@ -71,7 +71,7 @@ CHANCE = 0.7
 
 
 @dataclass(frozen=True)
-class Allotment:
+class BudgetPlan:
     """The shares of a total (ε, δ), and the walk that follows from them.
 
     Parameters
@@ -85,7 +85,7 @@ class Allotment:
         Clipping, noise and cap of what a visit adds to the model.
     step, updates
         The constant step γ, and how many updates are made.
-    relative_noise
+    noise_to_signal
         Noise-to-signal ratio: the norm of the noise in the final model over the longest distance
         that training can move it. Lower is better; it does not predict the accuracy.
 
@@ -93,7 +93,7 @@ class Allotment:
     --------
     >>> from walklearn.objectives.linear.losses import Logistic
     >>> facts = PublicFacts(nodes=20, rows=2000, features=3, row_length=1.7)
-    >>> found = allot(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
+    >>> found = plan_budget(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
     >>> found.epsilon, found.constants, found.noise.max_contributions, found.updates
     (3.0, None, 50, 901)
     """
@@ -104,7 +104,7 @@ class Allotment:
     noise: ModelNoise
     step: float
     updates: int
-    relative_noise: float
+    noise_to_signal: float
 
     @property
     def protect(self) -> Unit:
@@ -112,7 +112,7 @@ class Allotment:
         return self.noise.protect
 
 
-def allot(
+def plan_budget(
     privacy: PrivacySettings,
     facts: PublicFacts,
     loss: Loss,
@@ -120,11 +120,11 @@ def allot(
     intercept: bool = True,
     penalty: float = 0.0,
     aggregate: str = "mean",
-    tells: bool = False,
+    reveals_rows: bool = False,
     step: float | None = None,
     updates: int | None = None,
     max_updates: int | None = None,
-) -> Allotment:
+) -> BudgetPlan:
     """Share a total (ε, δ) out, from public facts.
 
     Parameters
@@ -139,8 +139,8 @@ def allot(
         Whether the model has an intercept.
     penalty
         λ of the penalty (λ/2)‖w‖², which limits the step.
-    tells
-        Whether the walk tells L_i, which then takes `constants_share` of ε and of δ.
+    reveals_rows
+        True if the walk reveals L_i, which then takes `constants_share` of ε and of δ.
     step, updates
         The step and the number of updates, if they are given. By default they follow.
     max_updates
@@ -148,7 +148,7 @@ def allot(
 
     Returns
     -------
-    Allotment
+    BudgetPlan
         The shares, and the clip, cap, noise, step and length of the walk.
 
     Raises
@@ -162,11 +162,12 @@ def allot(
     >>> from walklearn.objectives.linear.losses import Logistic
     >>> privacy = PrivacySettings(epsilon=3.0, delta=1e-5)
     >>> facts = PublicFacts(nodes=20, rows=455, features=30, row_length=30**0.5)
-    >>> allot(privacy, facts, Logistic(), tells=True).constants
+    >>> plan_budget(privacy, facts, Logistic(), reveals_rows=True).constants
     (0.30000000000000004, 1.0000000000000002e-06)
-    >>> allot(replace(privacy, noise_multiplier=3.0), facts, Logistic()).noise.max_contributions
+    >>> privacy = replace(privacy, noise_multiplier=3.0)
+    >>> plan_budget(privacy, facts, Logistic()).noise.max_contributions
     1
-    >>> allot(replace(privacy, noise_multiplier=1.0), facts, Logistic())
+    >>> plan_budget(replace(privacy, noise_multiplier=1.0), facts, Logistic())
     Traceback (most recent call last):
         ...
     ValueError: noise_multiplier = 1 cannot meet ε = 3 at δ = 1e-05: already 1 contribution of
@@ -176,8 +177,8 @@ def allot(
         raise ValueError("there is no total to share out: give epsilon and delta.")
     protect, nodes, rows = privacy.unit, facts.nodes, facts.rows
     size, length = _check_facts(privacy, facts, loss, intercept, aggregate)
-    constants, left = _shared(privacy.epsilon, privacy.delta, tells, privacy.constants_share)
-    of_updates = None if updates is None else check_whole("updates", updates, most=MOST_TIMES)
+    constants, left = _shared(privacy.epsilon, privacy.delta, reveals_rows, privacy.constants_share)
+    of_updates = None if updates is None else check_whole("updates", updates, maximum=MAX_TIMES)
     # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
     scale = float(rows or 1.0) if aggregate == "sum" else 1.0
     # Longest gradient that is clipped, for a row of this length: a larger clip only adds noise.
@@ -208,13 +209,13 @@ def allot(
         if caution:
             warnings.warn(caution, stacklevel=2)
     ratio = unit * math.sqrt(size) * max(1.0, clip / largest)
-    return Allotment(privacy.epsilon, privacy.delta, constants, noise, float(step), count, ratio)
+    return BudgetPlan(privacy.epsilon, privacy.delta, constants, noise, float(step), count, ratio)
 
 
-def about_noise(allotted: Allotment) -> str:
+def about_noise(allotted: BudgetPlan) -> str:
     """Return a sentence about the noise-to-signal ratio, with what helps if it is large."""
-    ratio = f"Noise-to-signal ratio {allotted.relative_noise:.2g} (lower is better)."
-    if allotted.relative_noise < LARGE_RATIO:
+    ratio = f"Noise-to-signal ratio {allotted.noise_to_signal:.2g} (lower is better)."
+    if allotted.noise_to_signal < LARGE_RATIO:
         return ratio
     more, unit = "rows", ""
     if allotted.noise.protect == "node":  # its price is the same however many rows a node has
@@ -279,10 +280,10 @@ def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
 
 
 def _shared(
-    epsilon: float, delta: float, tells: bool, share: float | None
+    epsilon: float, delta: float, reveals_rows: bool, share: float | None
 ) -> tuple[tuple[float, float] | None, tuple[float, float]]:
     """What the constants get, and what is left for the model: ε and δ of both add up."""
-    if not tells:
+    if not reveals_rows:
         if share is not None:
             raise ValueError(
                 "constants_share is for a walk that tells L_i; this one tells nothing of it, and "
@@ -333,7 +334,7 @@ def _noise(
 def _contributions(nodes: int, updates: int | None) -> int:
     """T: as many as the visits of a node will hardly exceed, or what suits so many nodes."""
     if updates is None:
-        return max(LEAST_CONTRIBUTIONS, min(MOST_CONTRIBUTIONS, MOST_DRAWS // nodes))
+        return max(MIN_CONTRIBUTIONS, min(MAX_CONTRIBUTIONS, MAX_DRAWS // nodes))
     visits = updates / nodes
     if nodes == 1:
         return updates
@@ -358,13 +359,13 @@ def _check_facts(
     privacy: PrivacySettings, facts: PublicFacts, loss: Loss, intercept: bool, aggregate: str
 ) -> tuple[int, float]:
     """The size of the model and the length of a row, if all public facts are known."""
-    check_whole("nodes", facts.nodes, most=MOST_TIMES)
+    check_whole("nodes", facts.nodes, maximum=MAX_TIMES)
     if facts.features is None:
         raise ValueError(
             "the noise for epsilon depends on the size of the model. Pass features, the number of "
             "features of a row."
         )
-    check_whole("features", facts.features + intercept, most=MOST_TIMES)
+    check_whole("features", facts.features + intercept, maximum=MAX_TIMES)
     length, rows = facts.public_length(privacy, intercept), facts.rows
     if length is None and privacy.clip is not None:
         length = privacy.clip / CLIP_SHARE  # the length for which this clip is the usual one

@@ -44,7 +44,7 @@ from walklearn.checks import check_whole
 from walklearn.privacy.accounting.curves import LARGEST_EPSILON, smallest_epsilon
 from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.mechanisms.mechanism import Mechanism
-from walklearn.privacy.model_noise import MOST_TIMES, ModelNoise
+from walklearn.privacy.model_noise import MAX_TIMES, ModelNoise
 
 Release: TypeAlias = Mechanism | ModelNoise
 Parts: TypeAlias = frozenset[tuple[Release | None, int]]
@@ -54,8 +54,8 @@ _TAIL = 1e-14
 # Grid points from 0 to the end of the loss; and the least step for a loss of up to 1, below
 # which the rounding of δ shows in its second differences.
 _POINTS = 2**15
-_LEAST_STEP = 3e-5
-_LEAST_REACH = 1e-3
+_MIN_STEP = 3e-5
+_MIN_REACH = 1e-3
 # No ε beyond this is worth telling from infinity.
 _LARGEST_REACH = 1e4
 # Roundings come from the unit 2^-52, a few for each of the log n levels of the transform.
@@ -158,7 +158,7 @@ def compose(charges: Iterable[Charge]) -> Composition:
     """
     total: Counter[Release | None] = Counter()
     for charge in charges:
-        total[charge.mechanism] += check_whole("times", charge.times, most=MOST_TIMES)
+        total[charge.mechanism] += check_whole("times", charge.times, maximum=MAX_TIMES)
     return Composition(frozenset(total.items()))
 
 
@@ -220,7 +220,7 @@ def _total_loss(parts: Parts) -> tuple[Any, float]:
     factors = _factors(parts)
     # With √times the grid is fine enough for the spread of the sum, which grows no faster.
     reach = sum(math.sqrt(times) * _reach(each) for each, times in factors)
-    step = max(reach / _POINTS, _LEAST_STEP * math.sqrt(reach))
+    step = max(reach / _POINTS, _MIN_STEP * math.sqrt(reach))
     losses = [_loss(each, times, step) for each, times in factors]
     total = reduce(lambda one, other: one.compose(other, tail_mass_truncation=0), losses)
     points = sum(loss._pmf_remove.to_dense_pmf().size for loss in losses)
@@ -240,4 +240,4 @@ def _reach(release: Release) -> float:
     """Where the loss ends: beyond, δ falls by no more than the tail."""
     left = float(release.curve(np.array(LARGEST_EPSILON))) + _TAIL
     reach = smallest_epsilon(lambda epsilon: float(release.curve(np.array(epsilon))), left)
-    return min(max(reach, _LEAST_REACH), _LARGEST_REACH)
+    return min(max(reach, _MIN_REACH), _LARGEST_REACH)

@@ -150,7 +150,7 @@ class Ledger:
         self.budget = None if budget is None else _check_budget(budget)
         self.simulated = bool(simulated)
         self._counts: dict[Kind, Counts] = {}
-        self.beside: list[str] = []
+        self.notes: list[str] = []
 
     def charge(
         self,
@@ -187,7 +187,7 @@ class Ledger:
         if not isinstance(mechanism, Mechanism | ModelNoise):
             raise ValueError(
                 f"a charge needs a mechanism or ModelNoise, got {mechanism!r}. What is published "
-                "without protection is entered by `in_the_clear`."
+                "without protection is entered by `record_unprotected`."
             )
         check_accounted(mechanism)
         added = self._spread(nodes, times)
@@ -195,7 +195,7 @@ class Ledger:
             self._refuse_too_many(what, mechanism, added)
         self._enter((_check_what(what), mechanism), added)
 
-    def in_the_clear(self, what: str, nodes: ArrayLike | None = None) -> None:
+    def record_unprotected(self, what: str, nodes: ArrayLike | None = None) -> None:
         """Enter that some nodes published something as it is: from then on their ε is infinite.
 
         Parameters
@@ -352,7 +352,7 @@ class Ledger:
                 }
                 for (what, mechanism), counts in self._counts.items()
             ],
-            "beside": list(self.beside),
+            "notes": list(self.notes),
         }
 
     @classmethod
@@ -366,13 +366,13 @@ class Ledger:
             kind = (_check_what(release["what"]), mechanism)
             before = ledger._counts.get(kind, 0)  # of ledgers that were put together
             ledger._counts[kind] = before + ledger._spread(None, release["times"])
-        ledger.beside.extend(map(str, content["beside"]))
+        ledger.notes.extend(map(str, content["notes"]))
         return ledger
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):
             return NotImplemented
-        facts = ("nodes", "budget", "simulated", "beside")
+        facts = ("nodes", "budget", "simulated", "notes")
         if any(getattr(self, fact) != getattr(other, fact) for fact in facts):
             return False
         if self._counts.keys() != other._counts.keys():

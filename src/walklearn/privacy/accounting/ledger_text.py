@@ -37,7 +37,7 @@ def ledger_text(ledger: Ledger, releases: Mapping[Kind, Counts]) -> str:
     rows.append(["all", f"node {node}", "", "", format_upper(total, 4)])
     seeded = [SEEDED] if ledger.simulated and ledger.unit is not None else []
     return "\n".join(
-        [*seeded, _headline(ledger, list(releases)), *aligned(header, rows), *ledger.beside]
+        [*seeded, _headline(ledger, list(releases)), *aligned(header, rows), *ledger.notes]
     )
 
 

@@ -89,7 +89,7 @@ class Keystream:
         return taken
 
 
-class Law(Protocol):
+class Distribution(Protocol):
     """A distribution of real numbers that can be drawn from exactly.
 
     A law with the attribute `is_symmetric = True` is symmetric about 0; its negative draws are
@@ -153,7 +153,7 @@ class TruncatedLaplace:
 
 
 @dataclass(frozen=True)
-class GammaLaw:
+class GammaDistribution:
     """The Gamma law of shape value/θ and scale θ."""
 
     value: float
@@ -224,7 +224,7 @@ def is_prepared(count: int, sigma: float, step: float) -> bool:
 
 
 def rounded(
-    laws: list[tuple[Law, float]],
+    laws: list[tuple[Distribution, float]],
     step: float,
     low: int | None = None,
     high: int | None = None,
@@ -390,7 +390,7 @@ def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[...
     arb, exponent = _arb(), _exponent(step)
     source = Keystream() if bits is None else bits
 
-    def draw(law: Law, centre: float, first: int | None = None) -> int:
+    def draw(law: Distribution, centre: float, first: int | None = None) -> int:
         """Draw one number. first: U's first 64 digits, if they are drawn already."""
         if first is None:
             first = int.from_bytes(source.read(_FIRST_BITS // 8), "big")

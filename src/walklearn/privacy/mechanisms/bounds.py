@@ -88,7 +88,7 @@ def smoothness_bounds(
         check_number(name, rows, above=0.0)
     if min_rows > max_rows:
         raise ValueError(f"min_rows = {min_rows!r} exceeds max_rows = {max_rows!r}.")
-    check_number("penalty", penalty, least=0.0)
+    check_number("penalty", penalty, minimum=0.0)
     check_number("feature_bound", feature_bound, above=0.0)
     weight = row_weight(aggregate, nodes, total_rows)
     few, many = (1, 1) if aggregate == "node-mean" else (min_rows, max_rows)

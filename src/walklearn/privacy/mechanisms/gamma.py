@@ -17,7 +17,7 @@ from walklearn.privacy.mechanisms import moments
 from walklearn.privacy.mechanisms.mechanism import MECHANISMS, Mechanism
 
 
-class _GammaLaw(Mechanism):
+class _GammaMechanism(Mechanism):
     """R ~ Gamma(v/θ, θ), clamped or not."""
 
     noise_names = ("theta",)
@@ -38,9 +38,9 @@ class _GammaLaw(Mechanism):
         """The standard deviation of an unclamped release, the smallest over the bounds."""
         return math.sqrt(self.bounds[0] * self.theta)
 
-    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
         """The release of v follows Gamma(v/θ, θ)."""
-        return exact_draws.GammaLaw(value, self.theta), 0.0
+        return exact_draws.GammaDistribution(value, self.theta), 0.0
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
         """The values after one draw of the mechanism for each, not yet clamped."""
@@ -51,7 +51,7 @@ class _GammaLaw(Mechanism):
 
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
-class Gamma(_GammaLaw):
+class Gamma(_GammaMechanism):
     """The paper's mechanism: positive and unbiased, but with a δ that θ cannot push to 0.
 
     Parameters
@@ -102,7 +102,7 @@ class Gamma(_GammaLaw):
 
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
-class ClampedGamma(_GammaLaw):
+class ClampedGamma(_GammaMechanism):
     """The paper's truncated Gamma: the release is clamped to public ends.
 
     Parameters

@@ -61,7 +61,7 @@ class Gaussian(Mechanism):
         """The bias and variance of a release, for values within the bounds."""
         return moments.clamped_gaussian(values, self.sigma, self.clamp)
 
-    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
         """Gaussian noise around the value."""
         return exact_draws.Normal(self.sigma), value
 

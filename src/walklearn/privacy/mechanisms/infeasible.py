@@ -66,7 +66,7 @@ def refuse_gamma(
         if rule == "tight":
             return curves.floor_of_excess(at, excess)
         ends = (1.0, 1 + excess)
-        if excess < _LEAST_EXCESS:
+        if excess < _MIN_EXCESS:
             return 0.0
         return lowest(lambda t: curves.gamma_lemma_delta(at, t, ends), _floor_grid(ends))
 
@@ -92,7 +92,7 @@ def refuse_clamped_gamma(epsilon: float, bounds: Bounds, clamp: Bounds) -> Infea
 
     def too_wide(excess: float) -> bool:
         ends = (1.0, 1 + excess)
-        return excess > _LEAST_EXCESS and pure(ends, ends) > epsilon
+        return excess > _MIN_EXCESS and pure(ends, ends) > epsilon
 
     lo, hi = bounds
     widest = None
@@ -132,7 +132,7 @@ def refuse_nothing(kind: str) -> InfeasiblePrivacyError:
 
 
 # Bounds closer together than this are not told apart from equal ones.
-_LEAST_EXCESS = 1e-9
+_MIN_EXCESS = 1e-9
 _CONSTANT = "publish a constant, such as the midpoint of the bounds"
 
 

@@ -62,7 +62,7 @@ class Laplace(Mechanism):
         """The bias and variance of a release, for values within the bounds."""
         return moments.clamped_laplace(values, self.scale, self.clamp)
 
-    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
         """Laplace noise around the value."""
         return exact_draws.TruncatedLaplace(self.scale), value
 
@@ -116,7 +116,7 @@ class TruncatedLaplace(Mechanism):
         """The bias and variance of a release, for values within the bounds."""
         return moments.clamped_laplace(values, self.scale, self.clamp, self.cut)
 
-    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
         """Truncated Laplace noise around the value."""
         return exact_draws.TruncatedLaplace(self.scale, self.cut), value
 

@@ -63,7 +63,14 @@ class Mechanism(ABC):
     def is_accounted(self) -> bool:
         """True if the class that draws a release also states its cost, in `curve`."""
         return is_current(
-            type(self), "curve", "release", "law", "noisy", "grid_step", "_cells", "_inside"
+            type(self),
+            "curve",
+            "release",
+            "distribution",
+            "noisy",
+            "grid_step",
+            "_cells",
+            "_inside",
         )
 
     @property
@@ -147,8 +154,8 @@ class Mechanism(ABC):
         """
         return np.asarray(self.bias_and_variance(self._inside(value))[1])[()]
 
-    def outside(self, values: ArrayLike) -> int:
-        """How many values lie outside the public bounds and are moved to them."""
+    def count_out_of_bounds(self, values: ArrayLike) -> int:
+        """Return the number of values outside the public bounds, which a release clamps."""
         array = check_values(values)
         return int(np.count_nonzero((array < self.bounds[0]) | (array > self.bounds[1])))
 
@@ -172,7 +179,7 @@ class Mechanism(ABC):
         """
         inside = self._inside(values)
         if generator is None:
-            laws = [self.law(float(value)) for value in inside.flat]
+            laws = [self.distribution(float(value)) for value in inside.flat]
             released = np.array(exact_draws.rounded(laws, self.grid_step, *self._cells))
         else:
             released = self.noisy(np.atleast_1d(inside), generator)
@@ -262,7 +269,7 @@ class Mechanism(ABC):
         """The bias and variance of a release, for values within the bounds."""
 
     @abstractmethod
-    def law(self, value: float) -> tuple[exact_draws.Law, float]:
+    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
         """The ideal law of what is released for a value, and a number to add to it: a real draw."""
 
     @abstractmethod

@@ -212,7 +212,7 @@ def row_release(
     >>> released.sigma > released.sensitivity
     True
     """
-    check_number("penalty", penalty, least=0.0)
+    check_number("penalty", penalty, minimum=0.0)
     moved = row_sensitivity(
         loss, nodes, feature_bound, aggregate, intercept, total_rows=total_rows, min_rows=min_rows,
         largest_weight=largest_weight, features=features,

@@ -14,7 +14,8 @@ bounds. What (ε, δ) that has is another matter: ask its `delta`.
 >>> from walklearn.privacy import Laplace
 >>> noise = Laplace(scale=20.0, bounds=(1.0, 50.0), clamp=None)
 >>> problem = Problem([[1.0], [2.0], [3.0], [2.5]], [1.0, -1.0, 1.0, 1.0], penalty=1.0)
->>> walk = Unclamped(privacy=noise).realise(graphs.complete(4), problem, np.random.default_rng(2))
+>>> rng = np.random.default_rng(2)
+>>> walk = Unclamped(privacy=noise).sample_release(graphs.complete(4), problem, rng)
 >>> walk.released.round(1)
 array([-19.7, -17.4,  15.3,  17.9])
 >>> bound = walk.bind(graphs.complete(4), problem)
@@ -49,7 +50,7 @@ def equal_variance_gamma(*, privacy: Laplace, reweight: Reweight = "released") -
 
 
 class Unclamped(Metropolis):
-    """Algorithm 3 with releases of either sign; `realise` draws them.
+    """Algorithm 3 with releases of either sign; `sample_release` draws them.
 
     released, true: the releases R and the L that they are of, once they are drawn.
     """
@@ -64,7 +65,7 @@ class Unclamped(Metropolis):
         """Whether the releases are still to be drawn."""
         return self.released is None
 
-    def realise(
+    def sample_release(
         self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Unclamped:
         """The walk after every node has released its L_i once."""
@@ -76,7 +77,7 @@ class Unclamped(Metropolis):
         true = objective.importance
         return replace(self, released=self.privacy.release(true, generator), true=true)
 
-    def with_table(self, table: Vector) -> Unclamped:
+    def with_announcements(self, table: Vector) -> Unclamped:
         """Bind the scores, which may have either sign."""
         return self.bound(table=table)
 
@@ -104,5 +105,5 @@ class Unclamped(Metropolis):
 
     def _drawn(self, values: Vector | None) -> Vector:
         if values is None:
-            raise TypeError("draw the releases first, with walk.realise(graph, problem).")
+            raise TypeError("draw the releases first, with walk.sample_release(graph, problem).")
         return values

@@ -7,7 +7,7 @@ first, and the instances are what is summarised. Two centres:
     median    with an interval from order statistics, exact whatever the law of the errors
 
 An instance that diverged counts as infinitely bad: the mean has then no value, the median still
-has. Below `FEWEST_INSTANCES` instances no interval is drawn, as no verdict is given.
+has. Below `MIN_INSTANCES` instances no interval is drawn, as no verdict is given.
 
 Switches choose among the columns that come of it: error, cost, centre.
 
@@ -34,7 +34,7 @@ from walklearn.simulation.trace import median_summary
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.recorded_runs import CellRuns, grouped
 from walklearn.studies.report.figures import Control
-from walklearn.studies.verdicts import FEWEST_INSTANCES
+from walklearn.studies.verdicts import MIN_INSTANCES
 
 if TYPE_CHECKING:
     import pandas
@@ -147,6 +147,6 @@ def summary(values: FloatArray) -> Columns:
             "median lower": lower,
             "median upper": upper,
         }
-    if len(values) < FEWEST_INSTANCES:
+    if len(values) < MIN_INSTANCES:
         columns |= {name: np.full_like(middle, np.nan) for name in columns if " " in name}
     return columns

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs import from_edges, spring_layout
-from walklearn.graphs.positions import MOST_NODES
+from walklearn.graphs.positions import MAX_NODES
 from walklearn.studies.report.figures import Block, Control, Figure, Series, plain_numbers
 from walklearn.wording import plural
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import pandas
 
-MOST_ROWS = 100  # of the table of a graph that is not drawn
-MOST_EDGES = 12_000  # more lines than that hide each other
+MAX_ROWS = 100  # of the table of a graph that is not drawn
+MAX_EDGES = 12_000  # more lines than that hide each other
 
 
 def graph_visits(
@@ -79,11 +79,11 @@ def _figure(
 
 def drawing(count: int, pairs: NDArray[np.int64]) -> dict[str, Any]:
     """Positions and edges of a graph, or a note why they are not drawn."""
-    if count > MOST_NODES or not len(pairs):
-        note = f"too large to draw; the table has the {MOST_ROWS} most visited nodes"
+    if count > MAX_NODES or not len(pairs):
+        note = f"too large to draw; the table has the {MAX_ROWS} most visited nodes"
         return {"places": [[], []], "edges": [], "note": note}
     places = [plain_numbers(axis) for axis in spring_layout(from_edges(pairs, count)).T.round(4)]
-    if len(pairs) > MOST_EDGES:
+    if len(pairs) > MAX_EDGES:
         note = f"{len(pairs):,} edges are too many to draw; these are the nodes alone"
         return {"places": places, "edges": [], "note": note}
     return {"places": places, "edges": pairs.ravel().tolist(), "note": plural(len(pairs), "edge")}
@@ -91,8 +91,8 @@ def drawing(count: int, pairs: NDArray[np.int64]) -> dict[str, Any]:
 
 def _series(rows: pandas.DataFrame, file_of: Callable[[str], str]) -> Series:
     expected = rows["stationary"] * rows["visits"].sum()
-    if len(rows) > MOST_NODES:
-        rows = rows.nlargest(MOST_ROWS, "visits")
+    if len(rows) > MAX_NODES:
+        rows = rows.nlargest(MAX_ROWS, "visits")
     columns = {name: rows[name].to_numpy() for name in ("node", "degree", "importance", "visits")}
     columns["expected visits"] = expected.loc[rows.index].to_numpy()
     file = file_of(f"nodes/{rows['cell'].iloc[0]}.parquet")

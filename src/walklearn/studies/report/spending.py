@@ -24,7 +24,7 @@ from walklearn.studies.report.bands import (
     summary,
 )
 from walklearn.studies.report.figures import Block, Control, Figure, Series
-from walklearn.studies.verdicts import FEWEST_INSTANCES
+from walklearn.studies.verdicts import MIN_INSTANCES
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +54,7 @@ def convergence(cells: Sequence[CellBands], metric: str, *, beside: bool = False
         caption=(
             f"{' to '.join(f'{count:,}' for count in (counts[0], counts[-1])[: len(counts)])} "
             f"instances. Band: {INTERVAL}; each record on its own. No band below "
-            f"{FEWEST_INSTANCES} instances. An instance that diverged counts as infinite: the mean "
+            f"{MIN_INSTANCES} instances. An instance that diverged counts as infinite: the mean "
             "has a hole there."
         ),
         controls=[metric_control(metric), cost_control(), centre_control()],

@@ -7,7 +7,7 @@ const CONFIG = {
   toImageButtonOptions: { format: "svg", filename: "walklearn" },
 };
 
-const LEAST_WIDTH = 120;  // a figure of fewer pixels has no room for its axes
+const MIN_WIDTH = 120;  // a figure of fewer pixels has no room for its axes
 
 /* Figures ------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ function panel(block, state, element, heading) {
   let near = false, stale = true, drawnWidth = 0;
   const draw = () => {
     const { clientWidth: width, clientHeight: height } = plot;
-    stale = !near || width < LEAST_WIDTH;  // what is far from the screen or folded away waits
+    stale = !near || width < MIN_WIDTH;  // what is far from the screen or folded away waits
     if (stale) return;
     const drawn = DRAW[block.kind](block, figure, state);
     if (width !== drawnWidth) Plotly.purge(plot);  // Plotly fails to fit some figures to another width
