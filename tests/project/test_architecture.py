@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections import defaultdict
+import tomllib
 from collections.abc import Callable
 from typing import get_type_hints
-
-import grimp
 
 import walklearn as wl
 from tests.running import PROJECT
@@ -18,59 +16,40 @@ from walklearn.parts import Part
 
 PAGE = (PROJECT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 INTERFACES = PAGE.split("## Core interfaces")[1].split("```python\n")[1].split("```")[0]
-PICTURE = PAGE.split("## The rooms")[1].split("```")[1].strip("\n").splitlines()
+PACKAGES = PAGE.split("## Packages")[1].split("```")[1].strip("\n").splitlines()
 SOURCE = PROJECT / "src" / "walklearn"
-NAME, USES = slice(2, 15), slice(55, None)  # columns of the picture
+MAX_LINES = 160  # three screens
 
 
-def drawn() -> dict[str, list[str]]:
-    """Each package of the picture, from top to bottom, and what it is said to use."""
-    packages: dict[str, list[str]] = {}
-    for line in PICTURE:
-        if name := line[NAME].strip():
-            packages[name] = []
-        packages[list(packages)[-1]] += line[USES].split()
-    return packages
+def layers_of_page() -> list[set[str]]:
+    """Return the packages of each line, from top to bottom."""
+    real = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    real |= {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
+    return [set(line.split("   ")[0].split()) & real for line in PACKAGES]
 
 
-def imported() -> dict[str, set[str]]:
-    """Each package, and what its modules import of others."""
-    graph = grimp.build_graph("walklearn", exclude_type_checking_imports=True, cache_dir=None)
-    packages = defaultdict(set)
-    for module in graph.modules - {"walklearn"}:
-        own = module.split(".")[1]
-        others = graph.find_modules_directly_imported_by(module) - {"walklearn"}
-        packages[own] |= {other.split(".")[1] for other in others} - {own}
-    return packages
+def layers_of_contract() -> list[set[str]]:
+    """Return the packages of each layer of the import contract, which the linter checks."""
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    return [set(re.findall(r"\w+", layer)) for layer in layers]
 
 
-def test_the_picture_shows_every_package_and_every_import_between_them() -> None:
-    real = imported()
-    shown = drawn()
-    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    modules = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
-    assert set(shown) == set(real) == packages | modules
-    assert {name: set(uses) for name, uses in shown.items()} == real
+def test_packages_stand_in_the_order_of_the_import_contract() -> None:
+    assert layers_of_page() == layers_of_contract()
 
 
-def test_what_a_package_uses_stands_below_it_and_not_in_its_brace() -> None:
-    order = list(drawn())
-    for name, uses in drawn().items():
-        assert [order.index(use) for use in uses] == sorted(order.index(use) for use in uses)
-        assert all(order.index(use) > order.index(name) for use in uses), name
-    braces = [line[NAME].strip() for line in PICTURE if line[1] == "{"]
-    assert braces == ["studies", "estimators", "node", "simulation", "models"]
-    for together in (braces[:3], braces[3:]):
-        assert not any(set(drawn()[name]) & set(together) for name in together)
+def test_page_fits_on_three_screens() -> None:
+    assert len(PAGE.splitlines()) <= MAX_LINES
 
 
 def test_journeys_and_pages_name_files_that_are_there() -> None:
-    journeys = PAGE.split("## Five journeys")[1].split("\n## ")[0]
+    journeys = PAGE.split("## Journeys")[1].split("\n## ")[0]
     named = re.findall(r"`([a-z_0-9/]+\.(?:py|js))`", journeys)
     assert len(re.findall(r"^\*\*", journeys, flags=re.MULTILINE)) == 5
     assert len(named) > 40
     assert [name for name in named if not (SOURCE / name).is_file()] == []
-    for start in ("**A row from a CSV", "**A private fit"):
+    for start in ("**`walklearn train`", "**`fit(epsilon=…)`"):
         journey = journeys.split(start)[1].split("\n**")[0]
         assert len(set(re.findall(r"`[a-z_0-9/]+\.py`", journey))) <= 15
     for page in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
