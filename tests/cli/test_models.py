@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Path:
     """A directory with a model and rows for it."""
     encoding = Encoding.of_table(TABLE)
     model = Model(
-        [0.1, 0.0, 1.0, -4.5], [0.1, 0.0, 1.0, -4.5], kind="classifier", loss="logistic",
+        [0.1, 0.0, 1.0, -4.5], [0.1, 0.0, 1.0, -4.5], loss="logistic",
         columns=encoding, classes=["no", "yes"], intercept=True, target="label",
     )  # fmt: skip
     model.save(tmp_path / "model")
@@ -68,7 +68,7 @@ def test_predict_gives_probabilities_scores_and_json(place: Path) -> None:
 def test_classes_that_look_like_numbers(place: Path) -> None:
     """A network's plan names its classes as texts."""
     model = Model(
-        [1.0], [1.0], kind="classifier", loss="logistic", columns=["x"], classes=["0", "1"],
+        [1.0], [1.0], loss="logistic", columns=["x"], classes=["0", "1"],
         target="y",
     )  # fmt: skip
     model.save(place / "numbers")
@@ -89,7 +89,7 @@ def test_predict_reads_only_what_it_needs(place: Path) -> None:
 
 
 def test_predict_tells_r_squared_of_a_regressor(place: Path) -> None:
-    model = Model([2.0], [2.0], kind="regressor", loss="squared", columns=["x"], target="y")
+    model = Model([2.0], [2.0], loss="squared", columns=["x"], target="y")
     model.save(place / "line")
     pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 7.0]}).to_csv(place / "xy.csv", index=False)
     result = invoke("predict", place / "line", place / "xy.csv")

@@ -67,7 +67,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=np.where(X[:, 0] > 0, "yes", "no"))
     table.to_csv(folder / "rows.csv", index=False)
     Model(
-        [1.0, 0.0], [1.0, 0.0], kind="classifier", loss="logistic", columns=["a", "b"],
+        [1.0, 0.0], [1.0, 0.0], loss="logistic", columns=["a", "b"],
         classes=["no", "yes"], target="y",
     ).save(folder / "model")  # fmt: skip
     (folder / "schema.toml").write_text("[a]\nspread = 1\n[b]\nspread = 1\n")

@@ -324,7 +324,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "a negative penalty": ("train rows.csv --target y --penalty -1 --out m", "'--penalty'", ">=0"),
     "a negative step": (
         "train rows.csv --target y --step-constant -1 --out m", "'--step-constant'", ">0"),
-    "a file in the way and no model": ("export nothing rows.onnx", "no nothing"),
+    "a file in the way and no model": ("export nothing rows.onnx", "nothing does not exist"),
     "a name for two columns": (
         "train twice.csv --target y --out m", "twice.csv", "'a'", "columns 1 and 2"),
 }  # fmt: skip
@@ -335,7 +335,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed")
     for name, content in ROWS.items():
         (folder / f"{name}.csv").write_text(content)
-    model = wl.Model([1.0, 0.0], [1.0, 0.0], kind="classifier", loss="logistic",
+    model = wl.Model([1.0, 0.0], [1.0, 0.0], loss="logistic",
                      columns=["a", "b"], classes=[0, 1], target="y")  # fmt: skip
     model.save(folder / "model")
     return folder

@@ -144,20 +144,20 @@ SHELL: dict[str, tuple[str, str]] = {
         "bounded domain (in Python: domain=domains.Ball(10.0))."),
     "a model in the way": (
         "train rows.csv --target label --out there",
-        "there already holds a model: choose another place, or ask to overwrite it (--force, or "
-        "save(..., overwrite=True))."),
+        "there already holds a model. Choose another path, or overwrite it with --force (in "
+        "Python: save(..., overwrite=True))."),
     "a file in the way": (
         "train rows.csv --target label --out rows.csv --force",
-        "rows.csv exists and is not a model, so it is never overwritten: choose another place."),
+        "rows.csv exists and is not a model, so it is never overwritten. Choose another path."),
     "a model inside a file": (
         "train rows.csv --target label --out rows.csv/model",
         "rows.csv is a file, not a directory: nothing can be put into it."),
     "predicting without a model": (
         "predict m rows.csv",
-        "there is no m; `walklearn train ... --out m` makes one."),
+        "m does not exist. `walklearn train ... --out m` makes it."),
     "model and data swapped": (
         "predict rows.csv there",
-        "rows.csv is not a model: a model is a directory that holds model.json, weights.npz, "
+        "rows.csv is not a model. A model is a directory with model.json, weights.npz, "
         "ledger.json, report.md."),
     "predicting from other columns": (
         "predict there letter.csv",

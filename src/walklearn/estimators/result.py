@@ -100,7 +100,6 @@ def model_of(
     return Model(
         weights,
         average,
-        kind="regressor" if classes is None else "classifier",
         loss=LOSSES.name_of(estimator.loss_),
         columns=encoding,
         classes=classes,

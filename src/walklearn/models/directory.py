@@ -1,4 +1,4 @@
-"""The directory that a model is kept in: written whole or not at all, and checked when read."""
+"""The directory of a model: written atomically, and checked when it is read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FORMAT = "walklearn model"
 VERSION = 1
 FILES = ("model.json", "weights.npz", "ledger.json", "report.md")
 _SETTINGS = (
-    "kind", "loss", "penalty", "target", "classes", "intercept", "iterate", "updates", "walk",
-    "privacy", "details",
+    "loss", "penalty", "target", "classes", "intercept", "iterate", "updates", "walk", "privacy",
+    "details",
 )  # fmt: skip
 
 
 class ModelFileError(ValueError):
-    """The directory is not a model, is damaged, or comes from a newer walklearn.
+    """A directory that is no model, is damaged, or comes from a newer walklearn.
 
     Examples
     --------
@@ -51,67 +51,58 @@ def save(model: Model, path: Path, overwrite: bool) -> None:
 
 
 def check_target(path: Path, overwrite: bool) -> None:
-    """Refuse what is in the way; nothing but an older model or an empty directory is replaced."""
+    """Refuse to replace anything but an older model or an empty directory."""
     if not (path.exists() or path.is_symlink()):
-        there = next(parent for parent in path.absolute().parents if parent.exists())
-        if not there.is_dir():
+        parent = next(parent for parent in path.absolute().parents if parent.exists())
+        if not parent.is_dir():
             raise NotADirectoryError(no_directory(path.parent))
         return
-    empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
-    if empty:
+    if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
         return
     try:
         _read_header(path)
     except ModelFileError:
         raise FileExistsError(
-            f"{path} exists and is not a model, so it is never overwritten: choose another place."
+            f"{path} exists and is not a model, so it is never overwritten. Choose another path."
         ) from None
     if not overwrite:
         raise FileExistsError(
-            f"{path} already holds a model: choose another place, or ask to overwrite it "
-            "(--force, or save(..., overwrite=True))."
+            f"{path} already holds a model. Choose another path, or overwrite it with --force "
+            "(in Python: save(..., overwrite=True))."
         )
 
 
 def contents(model: Model) -> dict[str, bytes]:
-    """The files of the directory."""
+    """Return the files of the directory."""
     buffer = io.BytesIO()
     np.savez(buffer, model=model.weights, average=model.average)
+    header = {
+        "format": FORMAT, "version": VERSION, "walklearn": __version__, "kind": model.kind,
+        **{name: getattr(model, name) for name in _SETTINGS},
+        "columns": model.encoding.to_dict(), "features": model.encoding.feature_names,
+    }  # fmt: skip
     return {
         "weights.npz": buffer.getvalue(),
         "ledger.json": _json(model.ledger),
         "report.md": (model.report or report_of(model)).encode(),
-        "model.json": _json(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "walklearn": __version__,
-                **{name: getattr(model, name) for name in _SETTINGS},
-                "columns": model.encoding.to_dict(),
-                "features": model.encoding.feature_names,
-            }
-        ),
+        "model.json": _json(header),
     }
 
 
 def load(path: Path) -> Model:
-    """Read the model in a directory, and check every part of it."""
+    """Read a model directory, and check every part of it."""
     header = _read_header(path)
     try:
         weights = _read_weights(path / "weights.npz")
-        ledger = json.loads((path / "ledger.json").read_text(encoding="utf-8"))
-        report = (path / "report.md").read_text(encoding="utf-8")
         return Model(
-            weights["model"],
-            weights["average"],
-            columns=Encoding.from_dict(header["columns"]),
-            ledger=ledger,
-            report=report,
+            weights["model"], weights["average"], columns=Encoding.from_dict(header["columns"]),
+            ledger=json.loads((path / "ledger.json").read_text(encoding="utf-8")),
+            report=(path / "report.md").read_text(encoding="utf-8"),
             **{name: header[name] for name in _SETTINGS},
-        )
+        )  # fmt: skip
     except FileNotFoundError as error:
         name = Path(error.filename).name
-        raise ModelFileError(f"{path} is not a whole model: {name} is missing.") from error
+        raise ModelFileError(f"{path} is incomplete: {name} is missing.") from error
     except KeyError as error:
         raise ModelFileError(f"{path} is damaged: {error} is missing from it.") from error
     except (ValueError, TypeError, AttributeError) as error:
@@ -120,22 +111,22 @@ def load(path: Path) -> Model:
 
 def _read_header(path: Path) -> dict[str, Any]:
     if not path.exists():
-        raise ModelFileError(f"there is no {path}; `walklearn train ... --out {path}` makes one.")
+        raise ModelFileError(f"{path} does not exist. `walklearn train ... --out {path}` makes it.")
     if not (path / "model.json").is_file():
         raise ModelFileError(
-            f"{path} is not a model: a model is a directory that holds {', '.join(FILES)}."
+            f"{path} is not a model. A model is a directory with {', '.join(FILES)}."
         )
     try:
         header = json.loads((path / "model.json").read_text(encoding="utf-8"))
     except ValueError as error:
         raise ModelFileError(f"{path / 'model.json'} is damaged: {error}") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelFileError(f"{path / 'model.json'} is not that of a walklearn model.")
+        raise ModelFileError(f"{path / 'model.json'} does not describe a walklearn model.")
     version = header.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise ModelFileError(
             f"{path} has the model format {version} of walklearn {header.get('walklearn')}, and "
-            f"this is walklearn {__version__}, which reads up to {VERSION}: upgrade it."
+            f"walklearn {__version__} reads formats up to {VERSION}. Upgrade walklearn."
         )
     return header
 

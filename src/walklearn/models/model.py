@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import FrozenInstanceError
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.checks import check_choice
+from walklearn.models.score import class_probabilities, score_each_class
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.objectives.linear.rows import finite_rows, is_sparse
 from walklearn.privacy.accounting.claim import Claim
@@ -23,18 +23,13 @@ if TYPE_CHECKING:
     import onnx
 
 Array = NDArray[Any]
-Kind = Literal["classifier", "regressor"]
 Iterate = Literal["average", "last"]
 Label = str | int | float | bool
 
 
-def kind_of(loss: str) -> Kind:
-    """Whether a loss with this name makes a classifier or a regressor."""
-    return "regressor" if LOSSES.by_name(loss).takes == "number" else "classifier"
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A linear model that a walk has trained, with all that is needed to use it.
+    """A trained linear model. It cannot be changed: its claim holds for these weights only.
 
     Parameters
     ----------
@@ -42,76 +37,104 @@ class Model:
         The last iterate w and the average w̄, shape (features,), or (K, features) for K classes
         (`softmax`, or one against the rest), also flat, row by row. With an intercept, the last
         feature is the one that is always 1.
-    kind
-        "classifier" or "regressor".
     loss
         A name in `losses.LOSSES`, such as "logistic".
     columns
         An `Encoding`, the names of columns of numbers, or None for x0, x1, …
     classes
-        The labels in the order of the scores; of two classes with one score, the second is the
-        positive one.
+        The labels in the order of the scores; a single score is that of the second class.
     intercept
-        Whether the last feature is an intercept.
+        True if the last feature is an intercept.
     penalty
-        The factor of ½‖w‖² it was trained with.
+        The factor of ½‖w‖² in the objective.
     updates
-        How many updates were made.
+        The number of updates.
     iterate
-        The iterate that predicts, "average" (the theorems are about it) or "last".
+        The iterate that predicts, "average" (of the theorems) or "last".
     target
         The name of the column that is predicted.
     walk, privacy, ledger, details, report
-        How it was trained and what that revealed, for people and for `model.json`,
-        `ledger.json` and `report.md`.
+        The training and what it disclosed, for people and for `model.json`, `ledger.json` and
+        `report.md`.
 
     Examples
     --------
-    >>> model = Model([2.0, -1.0], [2.0, -1.0], kind="regressor", loss="squared")
+    >>> model = Model([2.0, -1.0], [2.0, -1.0], loss="squared")
     >>> model.predict([[1.0, 1.0]]).tolist()
     [1.0]
     """
 
-    def __init__(
-        self,
-        weights: ArrayLike,
-        average: ArrayLike,
-        *,
-        kind: Kind,
-        loss: str,
-        columns: Encoding | Sequence[str] | None = None,
-        classes: ArrayLike | None = None,
-        intercept: bool = False,
-        penalty: float = 0.0,
-        updates: int = 0,
-        iterate: Iterate = "average",
-        target: str = "target",
-        walk: str = "",
-        privacy: Mapping[str, Any] | None = None,
-        ledger: Mapping[str, Any] | None = None,
-        details: Mapping[str, Any] | None = None,
-        report: str = "",
-    ) -> None:
-        labels = None if classes is None else tuple(map(_checked_label, np.array(classes).tolist()))
-        rows = len(labels) if labels and (len(labels) > 2 or _scores_each_class(loss)) else 1
-        self.weights, self.average = _frozen_rows(weights, rows), _frozen_rows(average, rows)
-        if columns is None:
-            columns = Encoding.of_numbers(self.weights.shape[-1] - bool(intercept))
-        elif not isinstance(columns, Encoding):
-            columns = Encoding.of_numbers(columns)
-        self.encoding: Encoding = columns
-        self.kind, self.loss, self.classes = kind, loss, labels
-        self.intercept = bool(intercept)
-        self.penalty = float(penalty)
-        self.updates = int(updates)
-        self.iterate = iterate
-        self.target = str(target)
-        self.walk, self.report = walk, report
-        self.privacy = dict(privacy or {})
-        self.ledger = dict(ledger or {})
-        self.details = dict(details or {})
-        _check(self)
-        self._is_made = True
+    weights: Any
+    average: Any
+    _: KW_ONLY
+    loss: str
+    columns: InitVar[Encoding | Sequence[str] | None] = None
+    encoding: Encoding = field(init=False)
+    classes: Sequence[Label] | None = None
+    intercept: bool = False
+    penalty: float = 0.0
+    updates: int = 0
+    iterate: Iterate = "average"
+    target: str = "target"
+    walk: str = ""
+    privacy: Mapping[str, Any] = field(default_factory=dict)
+    ledger: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    report: str = ""
+
+    def __post_init__(self, columns: Encoding | Sequence[str] | None) -> None:
+        known = vars(self)  # the fields themselves are frozen
+        for name, kind in {"intercept": bool, "penalty": float, "updates": int}.items():
+            known[name] = kind(known[name])
+        check_choice("iterate", self.iterate, Iterate)
+        rows = 1
+        if self.classes is not None:
+            known["classes"] = tuple(np.array(self.classes).tolist())
+            several = len(self.classes) > 2 or self._scores_each_class
+            rows = len(self.classes) if several else 1
+        self._check_classes()
+        arrays = {name: np.array(known[name], dtype=np.float64) for name in ("weights", "average")}
+        if not isinstance(columns, Encoding):
+            count = arrays["weights"].size // rows - self.intercept
+            columns = Encoding.of_numbers(count if columns is None else columns)
+        known["encoding"] = columns
+        size = columns.feature_count + self.intercept
+        shape = (size,) if rows == 1 else (rows, size)
+        for name, array in arrays.items():
+            if array.shape not in (shape, (rows * size,)):
+                raise ValueError(
+                    f"{name} must have shape {shape} ({columns.feature_count} features"
+                    f"{' and the intercept' * self.intercept}), got {array.shape}."
+                )
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} has values that are NaN or infinite.")
+            known[name] = array.reshape(shape)
+            known[name].setflags(write=False)
+
+    def _check_classes(self) -> None:
+        classes = self.classes
+        if self.kind == "regressor":
+            if classes is not None:
+                raise ValueError(f"a regressor has no classes, got {list(classes)!r}.")
+            return
+        if classes is None or len(set(classes)) != len(classes) or len(classes) < 2:
+            given = None if classes is None else list(classes)
+            raise ValueError(
+                f"a classifier needs at least 2 classes, all different, got {given!r}."
+            )
+        for label in classes:
+            if not isinstance(label, Label):
+                raise TypeError(f"a class must be a text or a number, got {label!r}.")
+
+    @property
+    def kind(self) -> Literal["classifier", "regressor"]:
+        """A classifier or a regressor, by the loss."""
+        return "regressor" if LOSSES.by_name(self.loss).takes == "number" else "classifier"
+
+    @property
+    def _scores_each_class(self) -> bool:
+        """True if two classes have a score each."""
+        return LOSSES.by_name(self.loss).takes == "class"
 
     @property
     def claim(self) -> Claim:
@@ -130,12 +153,12 @@ class Model:
 
     @property
     def intercepts(self) -> Array:
-        """The weight of the constant, one for each score; 0 where the model has none."""
+        """The weight of the constant for each score; 0 if the model has none."""
         return self.used[:, -1] if self.intercept else np.zeros(len(self.used))
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether the scores are log-odds."""
+        """True if the scores are log-odds."""
         return LOSSES.by_name(self.loss).gives_probabilities
 
     def scores(self, X: ArrayLike | Mapping[str, Any]) -> Array:
@@ -159,9 +182,8 @@ class Model:
 
         Parameters
         ----------
-        X : array-like, mapping or data frame
-            A table (a dictionary or data frame with the columns of training, or a `Table` from
-            a file), or encoded features of shape (rows, features), which may be sparse.
+        X
+            As for `scores`.
 
         Returns
         -------
@@ -175,9 +197,8 @@ class Model:
 
         Parameters
         ----------
-        X : array-like, mapping or data frame
-            A table (a dictionary or data frame with the columns of training, or a `Table` from
-            a file), or encoded features of shape (rows, features), which may be sparse.
+        X
+            As for `scores`.
 
         Returns
         -------
@@ -187,75 +208,33 @@ class Model:
         return self.probabilities(self.scores(X))
 
     def decide(self, scores: Array) -> Array:
-        """Decide from scores what to predict for each row.
-
-        Parameters
-        ----------
-        scores
-            What `scores` gave, shape (rows, scores).
-
-        Returns
-        -------
-        array
-            The label with the highest score, or the number, of each row.
-        """
+        """Return the prediction for each row of scores."""
         if self.classes is None:
             return scores[:, 0]
-        alone = scores.shape[1] == 1  # a single score is that of the second class
-        best = (scores[:, 0] > 0).astype(np.intp) if alone else scores.argmax(axis=1)
-        return np.asarray(np.array(self.classes)[best])
+        return np.asarray(np.array(self.classes)[score_each_class(scores).argmax(axis=1)])
 
     def probabilities(self, scores: Array) -> Array:
-        """Compute the probability of each class from scores.
-
-        Parameters
-        ----------
-        scores
-            What `scores` gave, shape (rows, scores).
-
-        Returns
-        -------
-        array
-            Shape (rows, classes); a ValueError is raised for a loss that gives none.
-        """
+        """Return the probability of each class for each row of scores."""
         if not self.gives_probabilities:
             raise ValueError(
                 f"a model with the loss {self.loss!r} gives scores, not probabilities. Train with "
                 "the logistic loss, or use the labels or scores."
             )
-        if scores.shape[1] == 1:
-            positive = _sigmoid(scores[:, 0])
-            return np.column_stack([_sigmoid(-scores[:, 0]), positive])
-        if not _scores_each_class(self.loss):  # one against the rest
-            each = _sigmoid(scores)
-            return np.asarray(each / each.sum(axis=1, keepdims=True))
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse to change a model: its privacy claim holds for these weights only."""
-        if hasattr(self, "_is_made"):
-            raise FrozenInstanceError(f"{name} of a model cannot be changed: make a new Model.")
-        super().__setattr__(name, value)
-
-    def __delattr__(self, name: str) -> None:
-        self.__setattr__(name, None)
+        return class_probabilities(scores, one_against_rest=not self._scores_each_class)
 
     def with_details(self, more: Mapping[str, Any]) -> Model:
-        """The same model with more details of its training."""
-        known = copy(self)
-        known.__dict__["details"] = {**self.details, **more}
-        return known
+        """Return the same model with more details of its training."""
+        return replace(self, columns=self.encoding, details={**self.details, **more})
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Keep the model in a directory, which appears whole or not at all.
+        """Save the model in a directory; a failure leaves no partial directory.
 
         Parameters
         ----------
         path
-            The directory; those above it are made.
+            The directory; missing parents are made.
         overwrite
-            Whether to replace a directory that is there, which must hold a model.
+            True to replace an existing directory, which must hold a model.
         """
         from walklearn.models.directory import save
 
@@ -263,7 +242,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Read a model directory; `ModelFileError` says what is wrong with a bad one.
+        """Read a model directory; a `ModelFileError` names what is wrong with it.
 
         Parameters
         ----------
@@ -314,62 +293,3 @@ class Model:
                 f"row {int(finite.argmin())} of X has a value that is NaN or infinite."
             )
         return features
-
-
-def _sigmoid(scores: Array) -> Array:
-    """1 / (1 + e^(−s)), by way of e^(−|s|), which cannot overflow."""
-    small = np.exp(-np.abs(scores))
-    return np.asarray(np.where(scores >= 0, 1.0, small) / (1.0 + small))
-
-
-def _frozen_rows(weights: ArrayLike, rows: int) -> Array:
-    array = np.array(weights, dtype=np.float64)
-    if rows > 1 and array.ndim == 1 and array.size % rows == 0:
-        array = array.reshape(rows, -1)
-    array.setflags(write=False)
-    return array
-
-
-def _scores_each_class(loss: str) -> bool:
-    return loss in LOSSES and LOSSES[loss].takes == "class"
-
-
-def _checked_label(label: Any) -> Label:
-    """The label, if it is a value that JSON has."""
-    if not isinstance(label, str | int | float | bool):
-        raise TypeError(f"a class must be a text or a number, got {label!r}.")
-    return label
-
-
-def _check(model: Model) -> None:
-    if model.loss not in LOSSES or kind_of(model.loss) != model.kind:
-        known = ", ".join(f"{loss} ({kind_of(loss)})" for loss in LOSSES)
-        raise ValueError(f"there is no {model.kind} with the loss {model.loss!r}: {known}.")
-    check_choice("iterate", model.iterate, Iterate)
-    shapes = _shapes(model)
-    for name, array in (("weights", model.weights), ("average", model.average)):
-        if array.shape not in shapes:
-            raise ValueError(
-                f"{name} must have shape {' or '.join(map(str, shapes))} "
-                f"({model.encoding.feature_count} features{' and the intercept' * model.intercept})"
-                f", got {array.shape}."
-            )
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} has values that are NaN or infinite: the training diverged.")
-    if model.weights.shape != model.average.shape:
-        raise ValueError("weights and average must have the same shape.")
-
-
-def _shapes(model: Model) -> list[tuple[int, ...]]:
-    """The shapes that the weights may have."""
-    size = model.encoding.feature_count + model.intercept
-    if model.kind == "regressor":
-        if model.classes is not None:
-            raise ValueError("a regressor has no classes.")
-        return [(size,)]
-    if model.classes is None or len(set(model.classes)) != len(model.classes):
-        raise ValueError("a classifier needs its classes, all different.")
-    count = len(model.classes)
-    if count < 2:
-        raise ValueError(f"a classifier needs at least two classes, got {list(model.classes)!r}.")
-    return [(count, size)] if count > 2 or _scores_each_class(model.loss) else [(size,)]

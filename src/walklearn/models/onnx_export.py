@@ -1,10 +1,9 @@
 """A walklearn model as ONNX, the format that servers and other languages run.
 
-Columns of numbers alone make one input `X` of shape (rows, columns); with columns of text every
-column is an input of its own name, shape (rows, 1), and the graph does the one-hot encoding. The
-outputs are `label` and `probabilities` (`scores` where the loss gives none) of a classifier and
-`value` of a regressor. Numbers are float64, as everywhere in walklearn, so what it predicts is
-what `Model.predict` does.
+If all columns are numbers, the input is `X` of shape (rows, columns). Otherwise each column is an
+input of its name, shape (rows, 1), and the graph does the one-hot encoding. The outputs are `label`
+and `probabilities` (`scores` if the loss gives none) of a classifier and `value` of a regressor.
+Numbers are float64, so that it predicts what `Model.predict` does.
 """
 
 from __future__ import annotations
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
 OPSET = 17
 ML_OPSET = 3
 IR_VERSION = 8
-
-
-# Inner values begin with a slash, so that no column can have the name of one.
+# Inner values begin with a slash, so that they differ from the names of columns.
 
 
 def to_onnx(model: Model) -> onnx.ModelProto:
-    """The checked ONNX model."""
+    """Return the checked ONNX model."""
     with extra("onnx", "to_onnx needs"):
         import onnx
     graph = _Graph(onnx)
@@ -59,7 +56,7 @@ def to_onnx(model: Model) -> onnx.ModelProto:
 
 
 class _Graph:
-    """The nodes, inputs and outputs so far; values are known by their names."""
+    """The nodes, inputs and outputs so far; values have names."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx = onnx
@@ -70,7 +67,7 @@ class _Graph:
         self.constants: list[Any] = []
 
     def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add an operation and give the name of its output."""
+        """Add an operation and return the name of its output."""
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], **attributes))
         return output
 
@@ -102,7 +99,7 @@ class _Graph:
         self.node("Concat", parts, "/features", axis=1)
 
     def _scale(self, raw: str, columns: Sequence[Column], at: str) -> str:
-        """Columns of numbers, beside each other, as features; at: ends the names of values."""
+        """Scale and cut off columns of numbers; `at` ends the names of values."""
         centre = self.constant(f"/centre{at}", [column.centre for column in columns])
         spread = self.constant(f"/spread{at}", [column.spread for column in columns])
         shifted = self.node("Sub", [raw, centre], f"/shifted{at}")
@@ -137,8 +134,8 @@ class _Graph:
         assert model.classes is not None
         count = len(model.classes)
         if len(model.used) == 1:  # the score of the second class against the first
-            both = [self.node("Neg", ["/scores"], "/negated"), "/scores"]
-            self.node("Concat", both, "/of_each_class", axis=1)
+            scores = [self.node("Neg", ["/scores"], "/negated"), "/scores"]
+            self.node("Concat", scores, "/of_each_class", axis=1)
         else:
             self.node("Identity", ["/scores"], "/of_each_class")
         best = self.node("ArgMax", ["/of_each_class"], "/best", axis=1, keepdims=0)
@@ -149,7 +146,7 @@ class _Graph:
             return
         if len(model.used) > 1 and LOSSES[model.loss].takes == "class":
             self.node("Softmax", ["/of_each_class"], "/shares", axis=1)
-        else:  # of two classes they add up to 1; of one against the rest they are made to
+        else:  # one against the rest needs the sum; that of two classes is 1
             each = self.node("Sigmoid", ["/of_each_class"], "/odds")
             axis = self.constant("/axis", np.array([1], dtype=np.int64))
             total = self.node("ReduceSum", [each, axis], "/total", keepdims=1)
@@ -157,7 +154,7 @@ class _Graph:
         self.output("/shares", "probabilities", self.double, count)
 
     def _labels(self, model: Model) -> tuple[str, int]:
-        """The table of labels: whole numbers, other numbers, or texts."""
+        """Add the table of labels, and return its name and type."""
         classes, proto = np.array(model.classes), self.onnx.TensorProto
         if classes.dtype.kind in "bi":
             return self.constant("/classes", classes.astype(np.int64)), proto.INT64

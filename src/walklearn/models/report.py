@@ -1,4 +1,4 @@
-"""`report.md`: what a model is, for people."""
+"""`report.md`: a model described for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_FEATURES = 40
 
 
 def report_of(model: Model) -> str:
-    """The report in Markdown, made from nothing but the model."""
+    """Return the report in Markdown."""
     lines = [f"# A {model.kind} of {model.target!r}", "", *_facts(model), ""]
     if model.details:
         known = {name: value for name, value in model.details.items() if value is not None}
@@ -25,10 +25,10 @@ def _facts(model: Model) -> list[str]:
     facts: dict[str, Any] = {
         "loss": model.loss,
         "penalty": model.penalty,
-        "classes": None if model.classes is None else ", ".join(map(str, model.classes)),
-        "columns": ", ".join(column.name for column in model.encoding.columns),
+        "classes": None if model.classes is None else list(map(str, model.classes)),
+        "columns": [column.name for column in model.encoding.columns],
         "features": model.encoding.feature_count,
-        "intercept": "yes" if model.intercept else "no",
+        "intercept": model.intercept,
         "walk": model.walk or None,
         "updates": model.updates,
         "predicts with": "the average w̄" if model.iterate == "average" else "the last iterate w",
@@ -55,7 +55,7 @@ def _in_words(value: Any) -> str:
 
 def _privacy(model: Model) -> list[str]:
     if not model.privacy:
-        return ["Nothing is recorded, so nothing can be claimed."]
+        return ["Nothing is recorded, and nothing is claimed."]
     lines = [f"- claim: {model.claim}"]
     for name, value in model.privacy.items():
         if isinstance(value, list):

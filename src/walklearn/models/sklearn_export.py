@@ -1,8 +1,8 @@
 """A walklearn model as a fitted scikit-learn estimator.
 
-Linear models are the same everywhere: the weights become `coef_` and `intercept_` of the
-estimator with the same loss. Centres and spreads of columns are folded into them; what cuts off
-numbers, and scikit-learn's own one-hot encoder for columns of text, stand before it in a pipeline.
+The weights become `coef_` and `intercept_` of the linear model with the same loss, with the centres
+and spreads of columns folded in. Cut-offs, and the one-hot encoder for columns of text, precede it
+in a pipeline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from walklearn.tables.encoding import Column, Encoding
 
 
 def to_sklearn(model: Model) -> Any:
-    """The estimator, in a pipeline with its one-hot encoder where there are columns of text."""
+    """Return the estimator, in a pipeline if columns are text or have a cut-off."""
     package("sklearn", "sklearn", "to_sklearn needs")
     columns = model.encoding.columns
     widths = [len(column.feature_names) for column in columns]
@@ -45,10 +45,10 @@ def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
     }
     if model.loss == "logistic" and len(coefficients) > 1:
         raise ValueError(
-            "scikit-learn has no linear model of one logistic regression against the rest: train "
+            "scikit-learn has no linear model of one logistic regression against the rest. Train "
             "with the softmax loss, or export to ONNX."
         )
-    # Of another loss, any linear model predicts the same from the same coefficients.
+    # With another loss, any linear model predicts the same from the same coefficients.
     other = linear_model.Ridge if model.kind == "regressor" else svm.LinearSVC
     estimator = makers.get(model.loss, other)()
     estimator.n_features_in_ = coefficients.shape[1]
@@ -56,7 +56,7 @@ def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
         estimator.coef_, estimator.intercept_ = coefficients[0], float(intercepts[0])
         estimator.scale_ = 1.0  # only HuberRegressor has it; prediction does not read it
         return estimator
-    if len(coefficients) == 2:  # scikit-learn has one score for two classes: the log-odds
+    if len(coefficients) == 2:  # scikit-learn has one score for two classes
         coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)
     estimator.coef_, estimator.intercept_ = coefficients, intercepts
     estimator.classes_ = np.array(model.classes)
@@ -64,18 +64,18 @@ def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
 
 
 def _encoder(encoding: Encoding) -> Any:
-    """A transformer that needs no data: what it cuts off and its categories are known."""
+    """Return a transformer with known cut-offs and categories."""
     import pandas as pd
     from sklearn.compose import ColumnTransformer
 
     steps = [(column.name, _step(column), [column.name]) for column in encoding.columns]
-    # Fitted on one row, which it checks and then forgets.
+    # fit() only checks this row.
     row = {column.name: [(column.categories or (0.0,))[0]] for column in encoding.columns}
     return ColumnTransformer(steps, sparse_threshold=0.0).fit(pd.DataFrame(row))
 
 
 def _step(column: Column) -> Any:
-    """What becomes of a column before the model."""
+    """Return the transformer of a column."""
     from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
     if column.categories is not None:

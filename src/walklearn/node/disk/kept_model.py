@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from walklearn.models import Model
-from walklearn.models.model import kind_of
 from walklearn.node.disk.creation import ledger_of
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
@@ -35,7 +34,6 @@ def newest_model(directory: NodeDirectory) -> tuple[Model, bool]:
     model = Model(
         plan.training_target.to_original(token.model, plan.intercept),
         plan.training_target.to_original(token.average, plan.intercept),
-        kind=kind_of(plan.loss.name),
         loss=plan.loss.name,
         columns=plan.encoding,
         classes=plan.classes,
