@@ -52,7 +52,7 @@ def test_without_epsilon_visits_remember(folder: Path) -> None:
     assert (plan.update, plan.updates, plan.step_size, plan.walk) == ("saga", 8000, None, "uniform")
     assert plan.encoding.feature_names == ("age", "blood pressure", "ward=A", "ward=B")
     assert plan.privacy == PrivacySettings(model="in the clear")
-    assert not plan.hides_the_model
+    assert not plan.privacy.protects_model
     assert 'model = "in the clear"' in (folder / "plan.toml").read_text()
     assert "ε = ∞" in made.stdout
     assert "walklearn node book new" in made.stderr  # among 20 a book saves work
@@ -82,7 +82,7 @@ def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
     made = new(*PRIVATE, nodes=5)
     assert made.exit_code == 0, made.output
     plan = Plan.read(folder / "plan.toml")
-    allotted = plan.budget_plan()
+    allotted = plan.budget_plan
     facts = PublicFacts(nodes=5, rows=5000, features=4, row_length=3**0.5)
     advice = advise(erdos_renyi(5, 0.9, seed=1), facts, PrivacySettings(3.0, 1e-5))
     assert allotted is not None

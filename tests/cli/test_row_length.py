@@ -65,7 +65,7 @@ def test_every_command_clips_at_the_same_length(
     told("plan", "new", "--schema", schema, "--target", "ill", "--classes", "no,yes",
          "--nodes", NODES, "--rows", ROWS, *PRIVATE)  # fmt: skip
     plan = Plan.read(tmp_path / "plan.toml")
-    budget_plan = plan.budget_plan()
+    budget_plan = plan.budget_plan
     assert budget_plan is not None
     clips["plan"] = budget_plan.noise.clip
     node = create_node(tmp_path / "node", plan=tmp_path / "plan.toml", data=data,

@@ -130,7 +130,7 @@ def test_errors_about_a_plan_name_its_keys(folder: Path) -> None:
 def test_the_clip_of_a_plan_follows_from_the_scaled_loss(folder: Path) -> None:
     assert new_plan(*PRIVATE, "--schema", "whole.toml").exit_code == 0
     text = (folder / "plan.toml").read_text().replace('loss = "squared"', "loss = { huber = 8.0 }")
-    noise = Plan.from_text(text).calibrated_noise()
+    noise = Plan.from_text(text).noise
     assert noise is not None
     assert noise.clip == pytest.approx(0.1 * np.sqrt(len(COLUMNS) + 1))
 

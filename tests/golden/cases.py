@@ -592,7 +592,7 @@ def network_result(name: str) -> Result:
     owners = np.repeat(np.arange(8), [1, 2, 3, 1, 4, 1, 2, 1])
     X, y = wl.datasets.two_gaussians(15, dimension=3, variance=4.0, seed=7)
     streams = generators(replicate_seed(np.random.SeedSequence(5), 0), 8)
-    mechanism = plan.calibrated_mechanism()
+    mechanism = plan.mechanism
     learners = []
     for node in range(8):
         learner = partial(Learner.of_plan, plan, X[owners == node], y[owners == node], noise=noise)

@@ -64,7 +64,7 @@ def network_of(plan: Plan, streams: Streams, noise: ModelNoise | None = None) ->
     for i in range(NODES):
         own = i == OWNERS
         learner = Learner.of_plan(plan, X[own], Y[own], noise=noise)
-        if plan.calibrated_mechanism() is not None:
+        if plan.mechanism is not None:
             released = float(MECHANISM.release(learner.smoothness, streams.of(i).walk))
             learner = Learner.of_plan(plan, X[own], Y[own], released, noise)
         nodes.append(learner)

@@ -17,6 +17,7 @@ from walklearn.objectives.linear.losses import Huber, Softmax
 from walklearn.privacy import Charge, compose
 from walklearn.privacy.accounting.budget import CLIP_SHARE
 from walklearn.privacy.mechanisms.row_gaussian import RowGaussian
+from walklearn.tables.target_scale import TargetScale
 from walklearn.updates.step_sizes import ConstantStep, PowerStep
 
 TEXT = """
@@ -49,7 +50,7 @@ def test_a_whole_plan_is_read() -> None:
     plan = Plan.from_text(TEXT)
     assert (plan.walk, plan.step_size, plan.domain) == ("weighted", PowerStep(0.01), Ball(10.0))
     assert plan.bounds == (1.0, 1.0 + 5 * 0.25 * 4 * 4.0)
-    mechanism, noise = plan.calibrated_mechanism(), plan.calibrated_noise()
+    mechanism, noise = plan.mechanism, plan.noise
     assert mechanism is not None
     assert noise is not None
     assert (noise.clip, noise.max_contributions, noise.protect) == (1.0, 20, "node")
@@ -80,15 +81,15 @@ delta = 1e-5
 
 def test_of_a_total_and_public_facts_all_else_follows() -> None:
     plan = Plan.from_text(ROWS)
-    noise = plan.calibrated_noise()
-    assert plan.calibrated_mechanism() is None  # the uniform walk tells nothing
+    noise = plan.noise
+    assert plan.mechanism is None  # the uniform walk tells nothing
     assert noise is not None
     assert noise.protect == "rows"
     assert noise.delta(3.0) <= 1e-5 < noise.delta(2.99)  # the whole budget goes to the model
     assert 40 <= noise.max_contributions <= 80  # of 40 visits on average
     assert noise.clip == pytest.approx(CLIP_SHARE * 2**0.5)
     for key, value in (("clip", 0.5), ("max_contributions", 7), ("noise_multiplier", 90.0)):
-        given = Plan.from_text(f"{ROWS}{key} = {value}\n").calibrated_noise()
+        given = Plan.from_text(f"{ROWS}{key} = {value}\n").noise
         assert getattr(given, key) == value
         assert given is not None
         assert given.delta(3.0) <= 1e-5
@@ -99,7 +100,7 @@ def test_a_weighted_walk_tells_its_constants_at_row_level_within_the_total() -> 
     with pytest.raises(PlanError, match="feature_bound"):
         Plan.from_text(text)
     plan = Plan.from_text(text + "feature_bound = 4.0\n")
-    mechanism, noise = plan.calibrated_mechanism(), plan.calibrated_noise()
+    mechanism, noise = plan.mechanism, plan.noise
     assert isinstance(mechanism, RowGaussian)
     assert noise is not None
     charges = [Charge("importance", mechanism, 1), Charge("model", noise, noise.max_contributions)]
@@ -123,8 +124,8 @@ def test_digests_keep_their_values() -> None:
 def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
     text = TEXT.replace("clip = 1.0\nmax_contributions = 20\nconstants_share = 0.5\n", "")
     plan = Plan.from_text(text + 'model = "in the clear"\n')
-    mechanism = plan.calibrated_mechanism()
-    assert plan.calibrated_noise() is None
+    mechanism = plan.mechanism
+    assert plan.noise is None
     assert mechanism is not None
     assert mechanism.delta(3.0) <= 0.03  # all of it goes to L_i
     assert not plan.claim.is_private
@@ -136,22 +137,22 @@ def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
     ("change", "message"),
     [
         (("rows = 500\n", ""), "rows"),
-        (('aggregate = "mean"', 'aggregate = "mean"\nbatch = 3'), "mini-batch"),
+        (('aggregate = "mean"', 'aggregate = "mean"\nbatch = 3'), "batch may"),
         (("delta = 1e-5\n", ""), "privacy.delta"),
-        (("epsilon = 3.0\n", ""), "privacy.delta .*epsilon"),
+        (("epsilon = 3.0\n", ""), "privacy.epsilon .*delta"),
         (("epsilon = 3.0\ndelta = 1e-5\n", 'model = "noisy"\n'), "privacy.model"),
-        (('"*" = { centre = 50, spread = 10 }', "age = { spread = 10 }"), "clip"),
+        (('"*" = { centre = 50, spread = 10 }', "age = { spread = 10 }"), "length of the rows"),
         (("[privacy]", "[model_privacy]\nclip = 1\n[privacy]"), "model_privacy"),
         (("nodes = 5", "nodes = 5\nversion = 1"), "version .*1.* 2"),
-        (("epsilon = 3.0", 'epsilon = 3.0\nmechanism = "laplace"'), "walk does not"),
-        (("epsilon = 3.0", "epsilon = 3.0\nconstants_share = 0.2"), "walk does not"),
-        (("epsilon = 3.0\ndelta = 1e-5", 'model = "in the clear"\nclip = 1'), "epsilon"),
+        (("epsilon = 3.0", 'epsilon = 3.0\nmechanism = "laplace"'), "unlike uniform"),
+        (("epsilon = 3.0", "epsilon = 3.0\nconstants_share = 0.2"), "unlike uniform"),
+        (("epsilon = 3.0\ndelta = 1e-5", 'model = "in the clear"\nclip = 1'), "privacy.clip"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(change: tuple[str, str], message: str) -> None:
     assert change[0] in ROWS
     with pytest.raises(PlanError, match=message):
-        Plan.from_text(ROWS.replace(*change))
+        Plan.from_text(ROWS.replace(*change)).check_usable()
 
 
 def test_the_plan_of_the_documentation_is_one() -> None:
@@ -173,7 +174,7 @@ MISTAKES = [
     ("delta = 0.03", "delta = 1.0", r"line 17: privacy.delta .* 1\.0"),
     ("delta = 0.03", "delta = nan", "line 17: privacy.delta .*nan"),
     ("max_rows = 4", "", "line 14: privacy.max_rows"),
-    ("max_rows = 4", "max_rows = 4\nbounds = [1, 2]", "line 21: privacy.bounds"),
+    ("max_rows = 4", "max_rows = 4\nbounds = [1, 2]", "line 19: privacy.feature_bound .*bounds"),
     ('"yes"]', '"yes", "maybe"]', "line 6: classes .*two"),
     ('classes = ["no", "yes"]\n', "", "classes .*two"),
     ('loss = "logistic"', 'loss = "squared"', "line 6: classes .*left out"),
@@ -217,11 +218,11 @@ def test_a_mistake_is_told_with_its_key_and_line(
 
 def test_the_weighted_walk_must_say_how_it_releases() -> None:
     text = TEXT[: TEXT.index("[privacy]")]
-    with pytest.raises(PlanError, match=r"privacy is missing.*in the clear"):
+    with pytest.raises(PlanError, match=r"privacy.epsilon is missing.*in the clear"):
         Plan.from_text(text)
     clear = Plan.from_text(text + '[privacy]\nmechanism = "in the clear"\n')
     assert clear.bounds is None
-    assert clear.calibrated_mechanism() is None
+    assert clear.mechanism is None
 
 
 def test_the_digest_sees_values_not_how_they_are_written() -> None:
@@ -241,7 +242,8 @@ def test_a_plan_survives_json(domain: object, step_size: object) -> None:
 @pytest.mark.parametrize("loss", [Huber(2.5), Softmax(3)])
 def test_losses_survive_json(loss: Huber | Softmax) -> None:
     classes = ("a", "b", "c") if isinstance(loss, Softmax) else None
-    plan = replace(Plan.from_text(TEXT), loss=loss, classes=classes)
+    scale = None if classes else TargetScale()
+    plan = replace(Plan.from_text(TEXT), loss=loss, classes=classes, target_scale=scale)
     assert Plan.from_dict(json.loads(plan.canonical)) == plan
     assert plan.size == (6 if classes else 2)
 

@@ -538,7 +538,7 @@ def test_a_running_node_does_not_calibrate_its_mechanism_again(
     def calibrate(plan: Plan) -> None:
         raise AssertionError("calibrated again")
 
-    monkeypatch.setattr(Plan, "calibrated_mechanism", calibrate)
+    monkeypatch.setattr(Plan, "mechanism", property(calibrate))
     node, _ = in_process(one)
     learner = node._runtime.state.learner
     assert learner.disbelief(5.0, 1) == ""

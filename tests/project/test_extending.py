@@ -455,7 +455,7 @@ def test_a_plan_says_it_and_is_the_same_after_a_round_trip() -> None:
         assert (again, again.digest) == (plan, plan.digest)
         assert again.digest != Plan.from_text(PLAN).digest
         assert plan.to_dict()["loss"] == "steep"
-    assert type(plan.calibrated_mechanism()) is UniformNoise
+    assert type(plan.mechanism) is UniformNoise
     with pytest.raises(ValueError, match="root-degree"):
         Plan.from_text(PLAN + RELEASED.replace("weighted", "root-degree"))
 
@@ -463,7 +463,7 @@ def test_a_plan_says_it_and_is_the_same_after_a_round_trip() -> None:
 @pytest.mark.parametrize("text", ['walk = "root-degree"', RELEASED], ids=["walk", "mechanism"])
 def test_a_network_does_what_the_simulator_does(text: str) -> None:
     plan = Plan.from_text(PLAN + text)
-    mechanism = plan.calibrated_mechanism()
+    mechanism = plan.mechanism
     walk = RootDegree() if mechanism is None else wl.walks.Weighted(privacy=mechanism)
     problem = wl.Problem(X, Y, loss=Steep(), penalty=1.0, domain=wl.domains.Ball(3.0))
     trace = wl.simulate(

@@ -101,7 +101,7 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
     talk.facts["out"] = str(out)
     talk.tell(f"{out} is for everybody who takes part:\n")
     _explain(made, talk)
-    accepted = "" if made.hides_the_model else " --accept-unprotected"
+    accepted = "" if made.privacy.protects_model else " --accept-unprotected"
     talk.tell(
         "\nNext, beside the rows of each: "
         f"walklearn node init mynode --plan {out} --data …{accepted}"

@@ -178,7 +178,7 @@ def _visit(plan: Plan) -> str:
 def _private(plan: Plan) -> str:
     from walklearn.privacy.accounting.budget import about_noise
 
-    allotted = plan.budget_plan()
+    allotted = plan.budget_plan
     if allotted is None:
         accept = "Each owner accepts this with walklearn node init --accept-unprotected."
         return f"{plan.claim}. {UNPROTECTED_MODEL} {accept}"
@@ -214,7 +214,7 @@ def notes(plan: Plan) -> list[str]:
             f"{plan.updates} updates are about {plan.updates / plan.nodes:.2g} visits of each of "
             f"{plan.nodes} nodes: the model may be far from done. Raise updates."
         )
-    if not plan.hides_the_model and not plan.reveals_rows and plan.memory is None:
+    if not plan.privacy.protects_model and not plan.reveals_rows and plan.memory is None:
         found.append(
             'nothing is protected, so visits may remember: with update = "saga" and without '
             "step_size the walk goes to the minimiser itself, not only near it."

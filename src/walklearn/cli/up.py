@@ -82,7 +82,7 @@ def up(
     trial = Trial.draw(drawn, walk, updates, privacy, seed)
     # Whatever no node could be made with is told before the first is.
     with named_as_options():
-        Plan.from_text(trial.plan, "plan.toml").calibrated_mechanism()
+        Plan.from_text(trial.plan, "plan.toml").check_usable()
     if privacy is not None:
         talk.tell("ε = ∞: L_i is released with noise, and the model goes in the clear.")
     talk.tell(f"Making {drawn.node_count} nodes in {out}: keys, rows, invites …")

@@ -108,14 +108,14 @@ class CheckedTable(Mapping[str, Any]):
         return self.source.error(problem, full, place)
 
     @contextmanager
-    def explained(self, note: str = "") -> Iterator[None]:
-        """Name the table in errors from making what it describes."""
+    def explained(self, key: str = "", note: str = "") -> Iterator[None]:
+        """Name the table, or one of its keys, in errors from using its values."""
         try:
             yield
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
             if isinstance(error, self.source.error):
                 raise
-            raise self.error("", f": {error}{note}") from error
+            raise self.error(key, f": {error}{note}") from error
 
     def only(self, keys: Iterable[str], what: str) -> None:
         """Refuse all keys but these; `what` names the thing that has them."""

@@ -1,8 +1,8 @@
-"""The rows of a node: read from its file by the plan's columns, checked, kept as numbers.
+"""Rows of a node: read from its file, checked and encoded by the plan.
 
-Whatever the plan promises to others is made true here: columns are encoded as agreed, classes
-are those of the plan, rows longer than the plan's feature bound are shortened to it, and there
-are no more of them than the plan allows. The rows never leave the node.
+The rows keep the plan's promises to other nodes: columns are encoded as agreed, classes are those
+of the plan, longer rows are shortened to its feature bound, and their number is within its cap. The
+rows never leave the node.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NodeRows:
-    """The rows of a node as they are learnt from.
+    """Encoded rows of a node.
 
     Parameters
     ----------
     X
         The features, with the intercept's column of ones.
     y
-        The targets as the loss takes them; numbers as the plan's target_scale has them.
+        The targets as the loss takes them; numbers in units of the plan's target_scale.
     shortened
-        How many rows were shortened to the feature bound.
+        The number of rows that were shortened to the feature bound.
     """
 
     X: Any  # an array, or a csr_array of SciPy's
@@ -46,7 +46,7 @@ class NodeRows:
     shortened: int = 0
 
     def to_bytes(self) -> bytes:
-        """The file that a node keeps."""
+        """Return the content of the file that a node stores."""
         buffer, X = io.BytesIO(), self.X
         arrays = {"X": X}
         if is_sparse(X):
@@ -56,7 +56,7 @@ class NodeRows:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NodeRows:
-        """Read back what `to_bytes` gave; a `DataError` if the file is damaged."""
+        """Read a file that `to_bytes` made; a `DataError` if it is damaged."""
         try:
             with open(path, "rb") as file:
                 arrays = read_npz(file)
@@ -68,13 +68,13 @@ class NodeRows:
             return cls(csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"])
         except (EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile):
             raise DataError(
-                f"{path} is damaged: it does not hold the rows that the node was made with. Put it "
-                "back from a copy of this one file; the rest of the directory must stay as it is."
+                f"{path} is damaged: it does not contain the rows of the node. Put this one file "
+                "back from a copy, and leave the rest of the directory unchanged."
             ) from None
 
 
 def read_node_rows(path: str | os.PathLike[str], plan: Plan) -> NodeRows:
-    """Read the rows in a file, as the plan has them; a `DataError` names row and column."""
+    """Read and encode the rows in a file; a `DataError` names row and column."""
     return node_rows_of(read_plan_table(path, plan), plan)
 
 
@@ -87,11 +87,10 @@ def read_plan_table(path: str | os.PathLike[str], plan: Plan) -> Table:
 
 
 def node_rows_of(table: Table, plan: Plan) -> NodeRows:
-    """Return the rows of a table as the plan has them."""
+    """Encode the rows of a table by the plan."""
     _check_count(table, plan)
     X, shortened = plan.encoding.encode(table), 0
-    bound = plan.privacy.feature_bound if plan.privacy is not None else None
-    if bound is not None:
+    if (bound := plan.privacy.feature_bound) is not None:
         from walklearn.privacy.mechanisms.bounds import clip_features
 
         X, shortened = clip_features(X, bound)
@@ -101,16 +100,16 @@ def node_rows_of(table: Table, plan: Plan) -> NodeRows:
 
 
 def _check_count(table: Table, plan: Plan) -> None:
-    most = plan.privacy.max_rows if plan.privacy is not None else None
-    if most is not None and table.row_count > most:
+    max_rows = plan.privacy.max_rows
+    if max_rows is not None and table.row_count > max_rows:
         raise DataError(
-            f"{table.source} has {table.row_count} rows, and the plan's privacy.max_rows is "
-            f"{most}, which the public bounds rest on. Leave rows out, or agree on another plan."
+            f"{table.source} has {table.row_count} rows, and privacy.max_rows of the plan is "
+            f"{max_rows}. Leave rows out, or agree on another plan."
         )
     if plan.rows is not None and table.row_count > plan.rows:
         raise DataError(
-            f"{table.source} has {table.row_count} rows, and the plan says that all nodes "
-            f"together have {plan.rows} (rows). Agree on another plan."
+            f"{table.source} has {table.row_count} rows, and rows of the plan, for all nodes "
+            f"together, is {plan.rows}. Agree on another plan."
         )
 
 

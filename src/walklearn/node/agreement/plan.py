@@ -1,7 +1,7 @@
-"""The plan: what all participants agree on before the first token walks.
+"""The plan: the agreement of all nodes before the first token walks.
 
-It is a TOML file, the same on every node. Nodes compare its `digest` when they meet; a
-difference is refused with the names of the keys that differ.
+A plan is a TOML file, the same on every node. Nodes compare its `digest` when they meet, and refuse
+a neighbour with another plan, naming the keys that differ.
 
 >>> plan = Plan.from_text('''
 ... name = "hospitals"
@@ -46,13 +46,13 @@ from typing import TYPE_CHECKING, Any
 
 from walklearn.errors import InputError
 from walklearn.files.checked_table import CheckedTable, Source
-from walklearn.node.agreement import plan_keys, plan_privacy
+from walklearn.node.agreement import plan_keys
 from walklearn.node.agreement.plan_keys import TimeLimits
 from walklearn.objectives import Aggregate
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Loss
 from walklearn.privacy.accounting.claim import Claim
-from walklearn.privacy.settings import PrivacySettings
+from walklearn.privacy.settings import PrivacySettings, PublicFacts, declared_lengths
 from walklearn.tables.encoding import Column, Encoding
 from walklearn.tables.target_scale import TargetScale
 from walklearn.updates import UPDATES, Update
@@ -71,7 +71,7 @@ VERSION = plan_keys.VERSION
 
 
 class PlanError(InputError):
-    """A plan that cannot be used: what is wrong, at which key and line, and what to do.
+    """A plan cannot be used.
 
     Parameters
     ----------
@@ -89,67 +89,62 @@ class PlanError(InputError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What the participants of a network have agreed on; docs/network.md explains every key.
+    """Agreement of the nodes of a network; docs/network.md explains every key.
 
     Parameters
     ----------
     name
-        What the network is called.
+        Name of the network.
     nodes
         The number of nodes N.
     features
-        The columns that are learnt from, in this order.
+        The columns to learn from, in this order.
     target
-        The column that is predicted.
+        The column to predict.
     loss
         The loss of a row.
     step_size
-        The step of the paper's update; None for an update that finds it itself.
+        The step of "sgd"; None for an update that finds its own.
     updates
-        How many updates the walk makes.
+        The number of updates of the walk.
     classes
-        The labels: for two-class losses −1 and +1 in this order, for softmax 0 to K − 1; None
-        for numbers.
+        The labels: −1 and +1 for losses of two classes, 0 to K − 1 for softmax; None for numbers.
     target_scale
-        The public centre and spread of a target that is a number. Nodes train on
-        (target − centre) / spread, cut at ±3 where the model is protected; the model that is read
-        from a node predicts the target itself. Under ε a plan for numbers needs it.
+        Public centre and spread of a target that is a number. Nodes train on
+        (target − centre) / spread, cut at ±3 if the model is protected.
     columns
-        The features that are not plain numbers: texts with their categories, or numbers that
-        are shifted and scaled, both public. They must be the same everywhere, so no node may
-        take them from its own rows.
+        Features that are not plain numbers: texts with their categories, or numbers with a public
+        scale. No node may take them from its own rows, since they must be equal everywhere.
     aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     rows
-        How many rows all nodes have together, for `aggregate = "mean"` and for claims about
-        rows.
+        The number of rows of all nodes together.
     intercept
-        Whether the model has an intercept.
+        True if the model has an intercept.
     penalty
-        The factor of ½‖w‖² in the objective.
+        λ of the penalty (λ/2)‖w‖².
     domain
-        Where models may lie.
+        The domain of models.
     average
-        Whether the token carries Σ γ w, of which w̄ is made; without it, it carries the model
-        alone, and nobody sees by it what the model was before.
+        True if the token carries the running sum for w̄. Without it the token reveals nothing
+        about earlier models.
     batch
-        How many of its rows a node looks at in a visit; None for all.
+        The number of rows that a node uses in a visit; None for all.
     update
-        What a visit does: "sgd", the paper's, by the step size, or "saga", which
-        remembers gradients and finds its step itself.
+        "sgd", or "saga", which stores gradients and finds its own step.
     walk
-        "simple", "uniform", "weighted" or one of your own.
+        The name of the walk.
     laziness
-        The probability that the token stays put.
+        The probability that the token stays.
     privacy
-        The total (ε, δ) for all that leaves a node because of its rows, and what overrides how
-        it is spent.
+        The total (ε, δ) for everything that leaves a node because of its rows, and settings of
+        the noise.
     keeper
-        The fingerprint of who signs the book of participants; None for none.
+        The fingerprint of the roster signer; None for none.
     time_limits
-        How long nodes wait for each other.
+        Timeouts of nodes.
     version
-        The version of the plan's format.
+        The version of the format.
 
     Examples
     --------
@@ -188,61 +183,24 @@ class Plan:
     update: str = "sgd"
     walk: str = "uniform"
     laziness: float = 0.0
-    privacy: PrivacySettings | None = None
+    privacy: PrivacySettings = PrivacySettings()  # noqa: RUF009
     keeper: str | None = None
     time_limits: TimeLimits = TimeLimits()  # noqa: RUF009
     version: int = VERSION
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """Read the plan in a file.
-
-        Parameters
-        ----------
-        path
-            A TOML file.
-
-        Returns
-        -------
-        Plan
-            A `PlanError` is raised for what is wrong, with its key and line.
-        """
+        """Read the plan in a TOML file; a `PlanError` names the key and line of a mistake."""
         return cls._from_table(CheckedTable.read(path, PlanError))
 
     @classmethod
     def from_text(cls, text: str, where: str = "plan") -> Plan:
-        """Read the plan in a TOML text.
-
-        Parameters
-        ----------
-        text
-            The text, as a plan's file has it.
-        where
-            What errors call the place that it came from.
-
-        Returns
-        -------
-        Plan
-            A `PlanError` is raised for what is wrong, with its key and line.
-        """
+        """Read the plan in a TOML text, which errors call `where`."""
         return cls._from_table(CheckedTable.parse(text, where, PlanError))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], where: str = "plan") -> Plan:
-        """Make the plan that `to_dict` described.
-
-        Parameters
-        ----------
-        content
-            The plan's keys, as in its TOML.
-        where
-            What errors call the place that it came from.
-
-        Returns
-        -------
-        Plan
-            A `PlanError` is raised for what is missing, unknown or does not fit together.
-        """
+        """Make the plan that `to_dict` described."""
         return cls._from_table(CheckedTable(content, Source(where, error=PlanError)))
 
     @classmethod
@@ -252,12 +210,12 @@ class Plan:
         return plan
 
     def to_dict(self) -> dict[str, Any]:
-        """All keys as plain values, with their defaults."""
+        """Return all keys as plain values, with their defaults."""
         return plan_keys.write_all(self)
 
     @cached_property
     def canonical(self) -> str:
-        """The plan as the one JSON text that equal plans share."""
+        """JSON text of the plan, the same for equal plans."""
         return _as_json(self.to_dict())
 
     @property
@@ -276,13 +234,13 @@ class Plan:
         return hashlib.sha256(_as_json(self.digest_content).encode()).hexdigest()
 
     def differences(self, other: Plan | Mapping[str, Any]) -> list[str]:
-        """The names of the keys in which another plan differs."""
+        """Return the names of the keys in which another plan differs."""
         theirs = other.to_dict() if isinstance(other, Plan) else other
         return differences(self.to_dict(), theirs)
 
     @cached_property
     def encoding(self) -> Encoding:
-        """How the columns of a file become the numbers of a row."""
+        """Encoding of the columns of a file as the numbers of a row."""
         special = {column.name: column for column in self.columns}
         return Encoding(tuple(special.get(name, Column(name)) for name in self.features))
 
@@ -290,7 +248,7 @@ class Plan:
     def training_target(self) -> TargetScale:
         """Scale of the targets that nodes train on; cut only if the model is protected."""
         scale = self.target_scale or TargetScale()
-        cuts = self.target_scale is not None and self.hides_the_model
+        cuts = self.target_scale is not None and self.privacy.protects_model
         return scale if cuts else replace(scale, cut_off=math.inf)
 
     @cached_property
@@ -299,18 +257,14 @@ class Plan:
         return self.loss.rescaled(self.training_target.spread)
 
     @property
-    def dimension(self) -> int:
-        """How many numbers a row has, the intercept's 1 included."""
-        return self.encoding.feature_count + self.intercept
-
-    @property
-    def outputs(self) -> int:
-        """How many scores a row gets: 1, for softmax the number of classes."""
-        return len(self.classes or ()) if self.loss.takes == "class" else 1
+    def size(self) -> int:
+        """The number of parameters of the model."""
+        outputs = len(self.classes or ()) if self.loss.takes == "class" else 1
+        return outputs * (self.encoding.feature_count + self.intercept)
 
     @cached_property
     def memory(self) -> Update | None:
-        """The update, where it remembers gradients; None for the paper's."""
+        """The update, if it has memory; None for "sgd"."""
         kind = UPDATES.by_name(self.update)
         return kind() if kind.converges else None
 
@@ -323,54 +277,91 @@ class Plan:
 
     @property
     def reveals_rows(self) -> bool:
-        """Whether neighbours are told L_i, released or in the clear."""
+        """True if nodes disclose L_i, released with noise or in the clear."""
         return reveals_rows(self.metropolis)
-
-    @property
-    def size(self) -> int:
-        """How many numbers a model has."""
-        return self.outputs * self.dimension
-
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The public bounds of L_i; None where nothing is released under them."""
-        return plan_privacy.public_bounds(self)
 
     @property
     def claim(self) -> Claim:
         """The claim for everything that leaves a node by this plan."""
-        return plan_privacy.claim_of(self.to_dict().get("privacy", {}))
+        total = self.privacy
+        if total.epsilon is None or total.delta is None or not total.protects_model:
+            return Claim(math.inf, 0.0, "rows")
+        return Claim(total.epsilon, total.delta, total.unit)
 
     @property
-    def delta(self) -> float | None:
-        """δ of the plan's claim; None without one."""
-        return self.privacy.delta if self.privacy is not None else None
+    def bounds(self) -> tuple[float, float] | None:
+        """Public bounds of L_i for protect = "node"; None if no release needs them."""
+        privacy = self.privacy
+        if privacy.epsilon is None or not self.reveals_rows or privacy.unit != "node":
+            return None
+        if privacy.bounds is not None:
+            return privacy.bounds
+        from walklearn.privacy.mechanisms.bounds import smoothness_bounds
 
-    @property
-    def hides_the_model(self) -> bool:
-        """True if each contribution of a node to the model is clipped and noisy."""
-        return self.privacy is not None and self.privacy.protects_model
+        assert privacy.feature_bound is not None
+        return smoothness_bounds(
+            self.loss, self.penalty, self.nodes, privacy.feature_bound, privacy.max_rows or 1,
+            self.aggregate, self.intercept, privacy.lower,
+            self.rows if self.aggregate == "mean" else None,
+        )  # fmt: skip
 
-    def calibrated_mechanism(self) -> Mechanism | None:
-        """What L_i is released by; None where the walk releases none, or in the clear."""
-        return plan_privacy.mechanism(self)
+    @cached_property
+    def budget_plan(self) -> BudgetPlan | None:
+        """The shares of the total (ε, δ), and the noise on the model; None if it is unprotected."""
+        if not self.privacy.protects_model:
+            return None
+        from walklearn.privacy.accounting.budget import plan_budget
+
+        assert self.step_size is not None  # an update that finds its own is refused with privacy
+        lengths = declared_lengths(self.encoding, feature_bound=self.privacy.feature_bound)
+        features = self.encoding.feature_count
+        return plan_budget(
+            replace(self.privacy, feature_bound=lengths["feature_bound"]),
+            PublicFacts(self.nodes, self.rows, features, lengths["row_length"]),
+            self.training_loss, intercept=self.intercept,
+            aggregate=self.aggregate if self.rows is not None else "mean",
+            reveals_rows=self.reveals_rows, step=self.step_size.constant, updates=self.updates,
+        )  # fmt: skip
+
+    @cached_property
+    def noise(self) -> ModelNoise | None:
+        """Noise on the contributions of a node to the model; None if it is unprotected."""
+        return None if self.budget_plan is None else self.budget_plan.noise
+
+    @cached_property
+    def mechanism(self) -> Mechanism | None:
+        """Calibrated mechanism that releases L_i; None if nothing is released by one."""
+        privacy, budget = self.privacy, self.budget_plan
+        if privacy.epsilon is None or not self.reveals_rows:
+            return None
+        share: Any = (privacy.epsilon, privacy.delta) if budget is None else budget.constants
+        if privacy.unit == "rows":
+            from walklearn.privacy.mechanisms.row_gaussian import row_release
+
+            assert privacy.feature_bound is not None
+            assert self.rows is not None
+            return row_release(
+                self.loss, epsilon=share[0], delta=share[1], nodes=self.nodes,
+                feature_bound=privacy.feature_bound, total_rows=float(self.rows),
+                penalty=self.penalty, aggregate=self.aggregate, intercept=self.intercept,
+                features=self.encoding.feature_count + self.intercept,
+            )  # fmt: skip
+        from walklearn.privacy.mechanisms.calibration import calibrate
+
+        assert privacy.mechanism is not None
+        assert self.bounds is not None
+        return calibrate(privacy.mechanism, epsilon=share[0], delta=share[1], bounds=self.bounds)
 
     def check_usable(self) -> None:
-        """Raise a `PlanError` if nodes must not be made by this plan: it would only learn noise."""
-        plan_privacy.check_target(self, PlanError)
-
-    def budget_plan(self) -> BudgetPlan | None:
-        """How the total (ε, δ) is spent; None where the model is not protected."""
-        return plan_privacy.budget_plan(self)
-
-    def calibrated_noise(self) -> ModelNoise | None:
-        """The noise on what a visit adds to the model; None where there is none."""
-        allotted = self.budget_plan()
-        return None if allotted is None else allotted.noise
+        """Raise a `PlanError` if the noise of the plan cannot be calibrated."""
+        try:
+            _ = self.noise, self.mechanism
+        except ValueError as error:
+            raise PlanError(str(error)) from None
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """The dotted names of the keys in which two plans, as plain values, differ.
+    """Return the dotted names of the keys in which two plans, as plain values, differ.
 
     >>> differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}, "d": 4})
     ['b.c', 'd']

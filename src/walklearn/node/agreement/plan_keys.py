@@ -1,4 +1,4 @@
-"""The keys of a plan: how each is read from a table, written back, and what must fit together."""
+"""The keys of a plan: reading, writing, and checks of keys that exclude each other."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from walklearn.files.checked_table import CheckedTable, is_text
 from walklearn.files.named_settings import read_named, written
-from walklearn.node.agreement import plan_privacy
 from walklearn.objectives.linear.domains import DOMAINS, Domain, Everywhere
 from walklearn.objectives.linear.losses import LOSSES, Loss
+from walklearn.privacy.mechanisms import MECHANISMS
+from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
+from walklearn.privacy.settings import PrivacySettings
 from walklearn.registry import Registry
 from walklearn.tables.encoding import Column
 from walklearn.tables.schema import OTHERS, Schema, from_rows_message, written_column
@@ -27,14 +29,21 @@ VERSION = 2
 UPDATES_OF_NODES = ("sgd", "saga")  # what the messages have room for
 
 
+_NOISE_KEYS = ("clip", "max_contributions", "noise_multiplier", "constants_share")
+_PRIVACY_KEYS = (
+    "protect", "epsilon", "delta", "model", "mechanism", "bounds", "feature_bound", "max_rows",
+    "lower", *_NOISE_KEYS,
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class TimeLimits:
-    """How long to wait for what; None: several times what was measured of late.
+    """Timeouts of a node, in seconds; None: several times the recently measured answer time.
 
-    handover: for the answer to one attempt. retry: between attempts. reclaim: from the first
-    attempt until the sender goes on with a new line. hello: between greetings. resume: until a
-    walk that nobody sees move is taken for lost, 0 for never. most_updates_per_second: what a
-    network can make at most; who claims more is not believed, and a faster walk is slowed to it.
+    handover_timeout: for the answer to one attempt. retry_after: between attempts. reclaim_after:
+    from the first attempt until the sender continues with a new generation. hello_every: between
+    greetings. resume_after: until a walk without progress is presumed lost, 0 for never.
+    most_updates_per_second: the fastest plausible walk; a faster one is slowed to it.
     """
 
     handover_timeout_seconds: float | None = None
@@ -46,7 +55,7 @@ class TimeLimits:
 
 
 def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
-    """Read the values of a plan's fields, and check each by itself."""
+    """Read the values of a plan's fields, and check each alone."""
     version = table.count("version", VERSION)
     if version != VERSION:
         raise table.error("version", f"is {version}, and this walklearn reads {VERSION} only.")
@@ -70,7 +79,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "batch": table.count("batch", None),
         "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
         "laziness": table.number("laziness", 0.0, minimum=0.0, below=1.0),
-        "privacy": plan_privacy.read(table),
+        "privacy": _privacy(table),
         "keeper": _keeper(table),
         "time_limits": _time_limits(table),
     }
@@ -84,7 +93,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def write_all(plan: Plan) -> dict[str, Any]:
-    """The plan as plain values that `read_all` reads back; keys without a value are left out."""
+    """Return the plan as plain values that `read_all` reads, without keys that are None."""
     content = {item.name: getattr(plan, item.name) for item in fields(plan)}
     content["loss"] = written(plan.loss, LOSSES)
     content["domain"] = written(plan.domain, DOMAINS)
@@ -93,14 +102,14 @@ def write_all(plan: Plan) -> dict[str, Any]:
     content["target_scale"] = scale and {"centre": scale.centre, "spread": scale.spread}
     steps = plan.step_size
     content["step_size"] = steps and {"constant": steps.constant, "exponent": steps.exponent}
-    if plan.privacy is not None:
-        content["privacy"] = _plain(plan_privacy.written(plan.privacy))
+    privacy = {name: getattr(plan.privacy, name) for name in _PRIVACY_KEYS}
+    content["privacy"] = None if plan.privacy == PrivacySettings() else _plain(privacy)
     content["time_limits"] = _plain(asdict(plan.time_limits))
     return _plain(content)
 
 
 def check_together(table: CheckedTable, plan: Plan) -> None:
-    """Refuse keys that are right by themselves and wrong together."""
+    """Refuse keys that exclude each other."""
     if plan.target in plan.features:
         raise table.error("target", f'"{plan.target}" is also one of the features.')
     for column in plan.columns:
@@ -108,7 +117,7 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
             raise table.error(f"columns.{column.name}", "is not one of the features.")
     if plan.aggregate == "mean" and plan.rows is None:
         raise table.error("rows", 'is missing: aggregate "mean" divides by the rows of all nodes.')
-    if plan.aggregate != "mean" and plan.rows is not None and plan.privacy is None:
+    if plan.aggregate != "mean" and plan.rows is not None and "privacy" not in table:
         raise table.error(
             "rows", f'is for aggregate "mean" or for [privacy], not for "{plan.aggregate}" alone.'
         )
@@ -117,25 +126,121 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
     if plan.target_scale is not None:
         if plan.loss.takes != "number":
             raise table.error("target_scale", "is for targets that are numbers, not for classes.")
-        try:
+        with table.explained("target_scale"):
             plan.target_scale.check_intercept(plan.intercept, "Write intercept = true")
-        except ValueError as error:
-            raise table.error("target_scale", f": {error}") from None
-    plan_privacy.check(table, plan)
+    _check_privacy(table, plan)
+
+
+def _privacy(table: CheckedTable) -> PrivacySettings:
+    """Read the table `privacy`, and check each key alone."""
+    inner = table.table("privacy", CheckedTable({}))
+    inner.only(_PRIVACY_KEYS, "privacy")
+    lengths = ("epsilon", "feature_bound", "lower", "clip", "noise_multiplier")
+    given: dict[str, Any] = {name: inner.number(name, None, above=0.0) for name in lengths}
+    given |= {name: inner.count(name, None) for name in ("max_rows", "max_contributions")}
+    shares = ("delta", "constants_share")
+    given |= {name: inner.number(name, None, above=0.0, below=1.0) for name in shares}
+    for name, other in (("epsilon", "delta"), ("delta", "epsilon")):
+        if given[name] is not None and given[other] is None:
+            raise inner.error(other, f"is missing: {name} needs it. Give both, or neither.")
+    return PrivacySettings(
+        **given,
+        protect=inner.choice("protect", ("rows", "node"), "rows"),  # type: ignore[arg-type]
+        model=inner.choice("model", (IN_THE_CLEAR,), None),
+        mechanism=inner.choice("mechanism", (*MECHANISMS, IN_THE_CLEAR), None),
+        bounds=inner.pair("bounds", None),
+    )
+
+
+def _check_privacy(table: CheckedTable, plan: Plan) -> None:
+    """Refuse settings of privacy that exclude each other, or the walk, or the target."""
+    privacy, reveals = plan.privacy, plan.reveals_rows
+    inner = table.table("privacy", CheckedTable({}))
+    if privacy.epsilon is None:
+        accepted = (privacy.mechanism, None if reveals else privacy.model)
+        if (reveals or "privacy" in table) and IN_THE_CLEAR not in accepted:
+            raise table.error(
+                "privacy.epsilon", "is missing. Give the total ε and δ for everything that leaves "
+                "a node because of its rows, or accept that nothing is protected: "
+                f'{"mechanism" if reveals else "model"} = "{IN_THE_CLEAR}".',
+            )  # fmt: skip
+    elif privacy.mechanism == IN_THE_CLEAR or (privacy.model and not reveals):
+        shared = "L_i unprotected" if reveals else "only the model, which is unprotected"
+        raise inner.error(
+            "epsilon", f"protects nothing, because the {plan.walk} walk discloses {shared}. Leave "
+            f'out epsilon, or "{IN_THE_CLEAR}".',
+        )  # fmt: skip
+    for key, why in _unused_keys(plan).items():
+        if key in inner:
+            raise inner.error(key, f"is for {why}. Leave it out.")
+    for key, why in _missing_keys(plan).items():
+        raise table.error(key, f"is missing: {why}.")
+    if privacy.protects_model and privacy.unit == "rows" and plan.batch is not None:
+        raise table.error(
+            "batch", "may draw a row several times in a visit, which the noise for "
+            'protect = "rows" does not cover. Leave it out, or use protect = "node".',
+        )  # fmt: skip
+    with inner.explained():
+        _ = plan.bounds
+
+
+def _missing_keys(plan: Plan) -> dict[str, str]:
+    """Missing keys that ε needs, and what they are."""
+    privacy, missing = plan.privacy, dict[str, str]()
+    if privacy.epsilon is None:
+        return missing
+    if privacy.unit == "rows" and plan.rows is None:
+        missing["rows"] = 'protect = "rows" needs the public number of rows of all nodes'
+    if privacy.model is None and plan.loss.takes == "number" and plan.target_scale is None:
+        missing["target_scale"] = (
+            "epsilon needs the public centre and spread of a target that is a number, such as "
+            "{ centre = 150, spread = 80 }: a typical target and the typical distance from it, "
+            "known without looking at the rows"
+        )
+    if not plan.reveals_rows:
+        return missing
+    if privacy.unit == "rows":
+        needed = {"feature_bound": "a row changes L_i by at most its squared length"}
+    else:
+        needed = {"mechanism": f"choose one of {', '.join(MECHANISMS)} for L_i"}
+        if privacy.bounds is None:
+            needed["feature_bound"] = needed["max_rows"] = "the bounds of L_i depend on it"
+    unset = (name for name in needed if getattr(privacy, name) is None)
+    return missing | {f"privacy.{name}": needed[name] for name in unset}
+
+
+def _unused_keys(plan: Plan) -> dict[str, str]:
+    """Keys of the table `privacy` that would have no effect, and what they are for."""
+    privacy, unused = plan.privacy, dict[str, str]()
+    if not privacy.protects_model:
+        unused |= dict.fromkeys(_NOISE_KEYS, "noise on the model, which is unprotected")
+    if privacy.epsilon is None:
+        return unused
+    if not plan.reveals_rows:
+        keys = ("mechanism", "bounds", "lower", "constants_share")
+        return unused | dict.fromkeys(keys, f"a walk that discloses L_i, unlike {plan.walk}")
+    if privacy.unit == "rows":
+        return unused | dict.fromkeys(
+            ("mechanism", "bounds", "max_rows", "lower"),
+            'protect = "node": for rows, Gaussian noise on L_i needs a feature_bound only',
+        )
+    if privacy.bounds is not None:
+        unused |= dict.fromkeys(("feature_bound", "lower"), "a plan without bounds of L_i")
+    return unused
 
 
 def _check_update(table: CheckedTable, plan: Plan) -> None:
-    """Check the update: the paper's needs a step size; one with memory has none, nor privacy."""
+    """Check the update: "sgd" needs a step size; one with memory needs none, and no privacy."""
     if plan.memory is None:
         if plan.step_size is None:
             raise table.error("step_size", "is missing: { constant = … } of c / k^0.75.")
         return
     if plan.step_size is not None:
         raise table.error("step_size", f"must be left out: {plan.update} finds its own.")
-    if plan.reveals_rows or (plan.privacy is not None and plan.privacy.asks):
+    if plan.reveals_rows or plan.privacy.asks:
         raise table.error(
-            "update", f'"{plan.update}" remembers gradients and curvature, which the token would '
-            'carry about unprotected: with privacy it must be "sgd".',
+            "update", f'"{plan.update}" stores gradients and curvature, which the token would '
+            'carry unprotected. With privacy use "sgd".',
         )  # fmt: skip
 
 
@@ -149,11 +254,11 @@ def _check_classes(table: CheckedTable, plan: Plan) -> None:
 
 
 def _schema(table: CheckedTable) -> Schema:
-    """Read what `columns` declares: a table, or the path of a schema beside the plan."""
+    """Read `columns`: a table, or the path of a schema relative to the plan."""
     columns = table.get("columns", {})
     if is_text(columns):
-        beside = Path(table.source.name).parent
-        schema = Schema.of_table(CheckedTable.read(beside / columns, table.source.error))
+        path = Path(table.source.name).parent / columns
+        schema = Schema.of_table(CheckedTable.read(path, table.source.error))
     else:
         schema = Schema.of_table(table.table("columns", CheckedTable({})))
     if schema.from_rows:
@@ -162,22 +267,20 @@ def _schema(table: CheckedTable) -> Schema:
 
 
 def _target_scale(table: CheckedTable, schema: Schema) -> TargetScale | None:
-    """Read the target's centre and spread: their own key, or the target's entry in `columns`."""
+    """Read the target's centre and spread: `target_scale`, or the target's entry in `columns`."""
     inner = table.table("target_scale", None)
     if inner is not None:
         inner.only(("centre", "spread"), "target_scale")
         return TargetScale(inner.number("centre"), inner.number("spread", above=0.0))
     target = table.label("target")
     if target in table.labels("features"):
-        return None  # refused with the other keys that do not fit together
-    try:
+        return None  # refused later, with the other keys that exclude each other
+    with table.explained("columns"):
         return schema.target_scale(target)
-    except ValueError as error:
-        raise table.error("columns", f": {error}") from None
 
 
 def _columns(table: CheckedTable, schema: Schema) -> tuple[Column, ...]:
-    """The features that are not plain numbers, in the order of their names, as in a schema."""
+    """Return the features that are not plain numbers, in the order of their names."""
     named = [name for name in sorted(schema.columns) if name != OTHERS]
     if OTHERS in schema.columns:
         named += sorted(set(table.labels("features")) - set(named))
@@ -185,7 +288,7 @@ def _columns(table: CheckedTable, schema: Schema) -> tuple[Column, ...]:
 
 
 def _walks(also: object) -> list[str]:
-    """The walks that nodes can do, each from what it knows."""
+    """Names of the walks that need local knowledge only."""
     walks: Registry[Any] = WALKS
     return [name for name in walks.names_of(Metropolis, also) if walks[name].is_local()]
 
@@ -236,7 +339,7 @@ def _time_limits(table: CheckedTable) -> TimeLimits:
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:
-    """The values without keys that have none; tuples as lists, as JSON and TOML give them back."""
+    """Return the values that are not None; tuples as lists, as JSON and TOML return them."""
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in content.items()

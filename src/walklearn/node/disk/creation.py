@@ -119,7 +119,7 @@ def create_node(
     settings = Settings(name if name is not None else target.name, listen, address)
     with new_directory(target) as fresh:
         agreed = Plan.read(Path(plan))
-        if not (agreed.hides_the_model or accept_unprotected):
+        if not (agreed.privacy.protects_model or accept_unprotected):
             raise ValueError(
                 f"{plan} leaves the model unprotected (ε = ∞). {UNPROTECTED_MODEL} Write a private "
                 "plan with walklearn plan new --epsilon 3 --delta 1e-5, or accept this with "
@@ -131,7 +131,7 @@ def create_node(
         else:
             table = read_plan_table(data, agreed)
             rows, blocks = node_rows_of(table, agreed), table_blocks(table)
-        mechanism, noise = agreed.calibrated_mechanism(), agreed.calibrated_noise()
+        mechanism, noise = agreed.mechanism, agreed.noise
         # A claim about rows needs an exact L_i, and for sparse rows L_i is iterated.
         if getattr(mechanism, "protect", "node") == "rows" and is_sparse(rows.X):
             check_exact(*rows.X.shape)
@@ -175,7 +175,7 @@ def create_node(
         rows.shortened,
         outside,
         constant,
-        owner.total_of(marked, agreed.delta),
+        owner.total_of(marked, agreed.privacy.delta),
         earlier.reused is not None,
     )
 
@@ -203,14 +203,14 @@ def limited_claim(plan: Plan, release: Release) -> str | None:
     """Return the claim of a node that a budget limits; None for one that has the plan's own."""
     if release.noise is None or release.may_contribute == release.noise["max_contributions"]:
         return None
-    assert plan.privacy is not None
-    assert plan.privacy.epsilon is not None
-    assert plan.delta is not None
-    epsilon = ledger_of(plan, release).total(0, plan.delta)
-    unit = "one row of a node" if plan.privacy.unit == "rows" else "all rows of a node"
+    total = plan.privacy
+    assert total.epsilon is not None
+    assert total.delta is not None
+    epsilon = ledger_of(plan, release).total(0, total.delta)
+    unit = "one row of a node" if total.unit == "rows" else "all rows of a node"
     return (
-        f"ε = {format_upper(epsilon, 4)} at δ = {format_upper(plan.delta)} for {unit} (the plan "
-        f"allows {format_upper(plan.privacy.epsilon)}; --budget limits it to "
+        f"ε = {format_upper(epsilon, 4)} at δ = {format_upper(total.delta)} for {unit} (the plan "
+        f"allows {format_upper(total.epsilon)}; --budget limits it to "
         f"{plural(release.may_contribute, 'contribution')})"
     )
 
@@ -256,7 +256,8 @@ class _EarlierRuns:
             charges.append(("model", None, 1))
         elif release.may_contribute:
             charges.append(("model", release.noise, release.may_contribute))
-        return Run(f"plan {plan.name}", tuple(charges), plan.delta, 1, self.constant, self.reused)
+        name, delta = f"plan {plan.name}", plan.privacy.delta
+        return Run(name, tuple(charges), delta, 1, self.constant, self.reused)
 
 
 # What of a plan L_i follows from, besides the rows.
@@ -270,7 +271,7 @@ def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
     """All that the law of a release follows from besides the rows, as one text."""
     content = plan.digest_content
     facts = {name: content.get(name) for name in _OF_THE_CONSTANT}
-    bound = plan.privacy.feature_bound if plan.privacy is not None else None
+    bound = plan.privacy.feature_bound
     # To the last digit: what is printed of a mechanism is rounded.
     drawn_by = None if mechanism is None else describe(mechanism)
     return json.dumps([facts, bound, drawn_by], sort_keys=True)

@@ -146,7 +146,7 @@ def total_status(plan: Plan, release: Release | None) -> dict[str, Any]:
     claim = limited_claim(plan, release)
     limited = {} if claim is None else {"this_node": claim}
     try:
-        total = OwnerRecord(release.record).total_of(release.rows, plan.delta)
+        total = OwnerRecord(release.record).total_of(release.rows, plan.privacy.delta)
     except OwnerRecordError as error:
         return {"all_runs": f"not known: {error}", **limited}
     return {"all_runs": str(total), "total": total.to_dict(), **limited}

@@ -151,7 +151,7 @@ class Learner:
 
         importance: what was released of L_i; left out, the weighted walk takes L_i itself.
         """
-        if noise is not None and plan.reveals_rows and not (plan.privacy and plan.privacy.asks):
+        if noise is not None and plan.reveals_rows and not plan.privacy.asks:
             raise ValueError(
                 f"the {plan.walk} walk tells L_i in the clear, so noise on the model would protect "
                 "nothing: release L_i by a mechanism, or use the uniform walk."
@@ -314,7 +314,7 @@ class Learner:
         """Between what numbers any node's importance lies, by the plan."""
         if not self.plan.reveals_rows:
             return 1.0, 1.0
-        mechanism = self.mechanism or self.plan.calibrated_mechanism()
+        mechanism = self.mechanism or self.plan.mechanism
         if mechanism is None:  # in the clear: L_i is at least the penalty
             low, high = self.plan.penalty, math.inf
         else:
