@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from walklearn import privacy
 from walklearn.privacy.accounting import curves
-from walklearn.privacy.mechanisms.least_noise import least_noise, log_grid
+from walklearn.privacy.mechanisms.noise_search import find_min_noise, log_grid
 
 KINDS = sorted(privacy.MECHANISMS)
 
@@ -199,7 +199,7 @@ def test_tight_needs_less_noise_than_the_lemma() -> None:
 
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None)
-def test_least_noise_on_wavy_curves(seed: int) -> None:
+def test_min_noise_on_wavy_curves(seed: int) -> None:
     """Against a brute force scan, curves with dips that the grid may step over."""
     generator = np.random.default_rng(seed)
     amplitude, phase, frequency = generator.uniform(0, 0.4), generator.uniform(0, 6), 1.5
@@ -211,7 +211,7 @@ def test_least_noise_on_wavy_curves(seed: int) -> None:
     target = float(generator.uniform(0.05, 0.6))
     fine = np.linspace(0, 12, 400_001)
     below = np.flatnonzero(curve(np.exp(fine)) <= target)
-    found = least_noise(curve, target, log_grid(0.0, 12.0, 12.5))
+    found = find_min_noise(curve, target, log_grid(0.0, 12.0, 12.5))
     if below.size:
         assert found is not None
         assert math.log(found) <= fine[below[0]] + 1e-9

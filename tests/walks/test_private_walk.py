@@ -229,7 +229,7 @@ def test_shrinking_brings_releases_nearer(kind: str) -> None:
     generator = np.random.default_rng(1)
     values = generator.uniform(1.0, 2.0, 20_000)
     released = mechanism.release(values, generator)
-    shrunk = privacy.shrunk(mechanism, released)
+    shrunk = privacy.shrink_release(mechanism, released)
     error, after = (np.mean((guess - values) ** 2) for guess in (released, shrunk))
     assert after < 0.67 * error
     assert after < 1 / 12  # the error of the midpoint

@@ -20,11 +20,11 @@ from .mechanisms import TruncatedLaplace as TruncatedLaplace
 from .mechanisms.bounds import clip_features as clip_features
 from .mechanisms.bounds import smoothness_bounds as smoothness_bounds
 from .mechanisms.calibration import calibrate as calibrate
+from .mechanisms.comparison import ComparedMechanism as ComparedMechanism
 from .mechanisms.comparison import Comparison as Comparison
-from .mechanisms.comparison import Row as Row
 from .mechanisms.comparison import compare as compare
 from .mechanisms.comparison import release_error as release_error
-from .mechanisms.comparison import shrunk as shrunk
+from .mechanisms.comparison import shrink_release as shrink_release
 from .mechanisms.infeasible import InfeasiblePrivacyError as InfeasiblePrivacyError
 from .mechanisms.mechanism import Mechanism as Mechanism
 from .mechanisms.row_gaussian import RowGaussian as RowGaussian

@@ -45,7 +45,7 @@ class Weighted(Metropolis):
         / L_i) f_i instead.
     shrink
         Whether to follow released values that are moved towards the midpoint of the bounds
-        (`privacy.shrunk`): the more noise there is, the farther. It costs no privacy, and a
+        (`privacy.shrink_release`): the more noise there is, the farther. It costs no privacy, and a
         small R_i that is due to noise no longer makes the steps of its node long.
     bounds
         The public bounds agreed upon; a mechanism made for others is refused.
@@ -170,9 +170,9 @@ class Weighted(Metropolis):
             )
         released = _released(self.privacy, true, generator)
         if self.shrink:
-            from walklearn.privacy.mechanisms.comparison import shrunk
+            from walklearn.privacy.mechanisms.comparison import shrink_release
 
-            released = shrunk(self.privacy, released)
+            released = shrink_release(self.privacy, released)
         return self.bound(
             importance=positive(np.array(released, float)), privacy=None, mechanism=self.privacy,
             true_importance=true if self.reweight == "as-printed" else None,

@@ -1,10 +1,9 @@
-"""The least noise that gives (ε, δ) privacy within public bounds, or a refusal that says why.
+"""The smallest noise that gives (ε, δ) privacy within public bounds, or a refusal with a reason.
 
-For the Gamma law δ need not fall with the noise (clamped, ρ = 10, ε = 2.26: 0 at θ = 96, .001 at
-θ = 1000), so nothing is bisected blindly: δ is computed on a fine grid of ln θ from the
-smallest noise upwards, each dip between grid points is followed to its bottom, and the first
-crossing is narrowed to the last digits. The mechanism that comes back has been asked for its
-own `delta(epsilon)`, and more noise added if that is above δ in the last digit.
+For the Gamma distribution δ need not fall with the noise (clamped, ρ = 10, ε = 2.26: 0 at θ = 96,
+.001 at θ = 1000), so bisection alone would be wrong: `noise_search` scans a fine grid. The
+mechanism that is found is checked by its own `delta(epsilon)`. If that is above δ in the last
+digit, noise is added.
 
 The unclamped Gamma mechanism cannot reach every target: δ never falls below a floor
 (`curves.gamma_floor`). Such a target is an `InfeasiblePrivacyError`.
@@ -23,14 +22,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from walklearn.checks import check_choice
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.accounting.incomplete_gamma import LARGEST_SHAPE
+from walklearn.privacy.accounting.printing import format_lower
 from walklearn.privacy.limits import (
     AT_BOUNDS,
     Array,
@@ -45,18 +44,29 @@ from walklearn.privacy.mechanisms import (
     ClampedGamma,
     Gamma,
     Gaussian,
+    Laplace,
     TruncatedLaplace,
-    infeasible,
 )
-from walklearn.privacy.mechanisms.infeasible import Accounting
-from walklearn.privacy.mechanisms.least_noise import Curve, least_noise, log_grid
+from walklearn.privacy.mechanisms.infeasible import (
+    CONSTANT,
+    Accounting,
+    InfeasiblePrivacyError,
+    refuse_clamped_gamma,
+    refuse_gamma,
+)
 from walklearn.privacy.mechanisms.mechanism import Mechanism
+from walklearn.privacy.mechanisms.noise_search import find_min_noise, log_grid
 
-_AnyMechanism = TypeVar("_AnyMechanism", bound=Mechanism)
-
-# Targets below this are as good as 0; noise is sought up to e^345 = 1e150 times the range.
+# Smaller targets than this are refused; noise is searched up to e^345 = 1e150 times the range.
 _SMALLEST_TARGET = 1e-100
 _LARGEST_LOG = 345.0
+# δ for many noise levels at once; other mechanisms compute one at a time.
+_CURVES: dict[type, Callable[..., Array]] = {
+    Gamma: curves.gamma_delta,
+    ClampedGamma: curves.gamma_delta,
+    Laplace: curves.laplace_delta,
+    Gaussian: curves.gaussian_delta,
+}
 
 
 def calibrate(
@@ -68,7 +78,7 @@ def calibrate(
     clamp: Sequence[float] | None = AT_BOUNDS,
     accounting: Accounting = "tight",
 ) -> Mechanism:
-    """Find the mechanism of a kind with the least noise that is (ε, δ) private.
+    """Find the mechanism of a kind with the smallest noise that is (ε, δ) private.
 
     Parameters
     ----------
@@ -79,10 +89,10 @@ def calibrate(
     delta
         δ, the additive slack in that inequality.
     bounds
-        Public lo and hi over all data a node could hold, never computed from data.
+        Public lo and hi over all data that a node could hold, never computed from data.
     clamp
-        Where the release is clamped, by default at the bounds; None leaves additive noise
-        unclamped, for experiments. "gamma" is never clamped.
+        Public ends that releases are clamped to, by default the bounds. None leaves additive
+        noise unclamped, for experiments. "gamma" is never clamped.
     accounting
         "tight" (exact), or "lemma" for the paper's sufficient condition ("gamma" only).
 
@@ -94,7 +104,7 @@ def calibrate(
     Raises
     ------
     InfeasiblePrivacyError
-        Where no noise level reaches the target; it says what would.
+        If no noise level reaches the target; the message lists what would help.
 
     Examples
     --------
@@ -102,100 +112,91 @@ def calibrate(
     2.0
     """
     mechanism: Any = MECHANISMS.by_name(kind)
-    epsilon, delta, bounds = check_epsilon(epsilon), check_delta(delta), check_bounds(bounds)
-    ends = _check_choice(kind, epsilon, delta, clamp, bounds, accounting)
+    epsilon, delta, (lo, hi) = check_epsilon(epsilon), check_delta(delta), check_bounds(bounds)
+    ends = _check_target(kind, epsilon, delta, clamp, (lo, hi), accounting)
+    is_lemma, is_gamma = accounting == "lemma", mechanism in (Gamma, ClampedGamma)
+    settings: dict[str, Any] = {"bounds": (lo, hi), "clamp": ends}
     if mechanism is Gamma:
-        return _calibrate_gamma(epsilon, delta, bounds, accounting)
-    if mechanism is ClampedGamma:
-        return _calibrate_clamped_gamma(epsilon, delta, bounds, ends or bounds)
-    if epsilon == 0 and delta == 0:
-        raise infeasible.refuse_nothing(kind)
-    if delta == 0 and (mechanism is TruncatedLaplace or (mechanism is Gaussian and ends is None)):
-        raise infeasible.refuse_no_delta(kind)
-    make: Callable[[float], Mechanism] = partial(mechanism, bounds=bounds, clamp=ends)
-    curve: Curve = partial(mechanism.deltas, epsilon, bounds=bounds, clamp=ends)
+        del settings["clamp"]
     if mechanism is TruncatedLaplace:
-        # The scale is Δ/ε, the cut the least: for δ ≤ ½, scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020).
+        # The scale is Δ/ε, the cut minimal: for δ ≤ ½, scale · ln(1 + (e^ε − 1)/2δ) (Geng 2020).
         # For ε → 0 the noise becomes uniform; a scale far above the cut is as good as infinite.
-        # The last digits see to it that the privacy loss Δ/scale, rounded up, is at most ε.
-        scale = (bounds[1] - bounds[0]) / max(epsilon, 1e-4 * delta) * (1 + 2.0**-49)
-        make = partial(TruncatedLaplace, scale, bounds=bounds, clamp=ends)
-        curve = partial(curves.laplace_delta, epsilon, scale, bounds, ends)
-    grid = math.log(bounds[1] - bounds[0]) + log_grid(-25.0, 12.0, _LARGEST_LOG)
-    found = _least_noisy(make, curve, grid, delta, lambda m: m.delta(epsilon))
-    if found is None:  # ours reach every δ > 0 and every ε > 0 before e^345 ranges
-        raise infeasible.refuse_all_noise(kind, float(curve(np.exp(grid[-1:]))[0]))
-    return found
+        # The last digits ensure that the privacy loss Δ/scale, rounded up, is at most ε.
+        settings["scale"] = (hi - lo) / max(epsilon, 1e-4 * delta) * (1 + 2.0**-49)
+
+    def make(noise: float) -> Any:
+        return mechanism(**settings, **{mechanism.noise_names[-1]: noise})
+
+    def curve(noise: Array) -> Array:
+        if is_lemma:
+            return curves.gamma_lemma_delta(epsilon, noise, (lo, hi))
+        if mechanism is TruncatedLaplace:
+            return curves.laplace_delta(epsilon, settings["scale"], (lo, hi), ends, noise)
+        if mechanism in _CURVES:
+            return _CURVES[mechanism](epsilon, noise, (lo, hi), ends)
+        return np.array([make(level).delta(epsilon) for level in noise])
+
+    # From the smallest θ that is accounted for, or a negligible scale, to more than any target
+    # needs.
+    start, unit = (1e-9 - math.log(LARGEST_SHAPE), hi) if is_gamma else (-25.0, hi - lo)
+    grid = math.log(unit) + log_grid(start, 12.0, _LARGEST_LOG)
+    floor = -1.0
+    if mechanism is Gamma:
+        floor = 0.0 if is_lemma else curves.gamma_floor(epsilon, (lo, hi))
+    noise = find_min_noise(curve, delta, grid) if delta > floor else None
+    if noise is None and mechanism is Gamma:
+        raise refuse_gamma(epsilon, delta, (lo, hi), accounting)
+    if noise is None and mechanism is ClampedGamma:
+        raise refuse_clamped_gamma(epsilon, (lo, hi), ends or (lo, hi))
+    if noise is None:  # ours reach every δ > 0 and every ε > 0 before e^345 ranges
+        lowest = float(curve(np.exp(grid[-1:]))[0])
+        raise InfeasiblePrivacyError(
+            f"no noise level of {kind} reaches this delta: with the most noise it is at least "
+            f"{format_lower(lowest, 3)}. Allow a larger delta, or use laplace.",
+            lowest,
+        )
+    for power in range(-52, -20):
+        calibrated: Mechanism = make(noise)
+        cost = make(noise).lemma_delta(epsilon) if is_lemma else calibrated.delta(epsilon)
+        if cost <= delta:
+            return calibrated
+        noise *= 1.0 + 2.0**power
+    raise ArithmeticError(f"{calibrated!r} misses the target it was calibrated for. Please report.")
 
 
-def _check_choice(
+def _check_target(
     kind: str, epsilon: float, delta: float, clamp: Any, bounds: Bounds, accounting: str
 ) -> Bounds | None:
+    """Check a target, and return the ends of the clamp."""
     if math.isinf(epsilon):
-        raise ValueError("epsilon = inf asks for no privacy: release the values as they are.")
+        raise ValueError("epsilon = inf means no privacy. Release the values as they are.")
     for name, target in (("epsilon", epsilon), ("delta", delta)):
         if 0 < target < _SMALLEST_TARGET:
-            raise ValueError(f"{name} = {target:g} is as good as 0: ask for 0.")
+            raise ValueError(f"{name} = {target:g} is too close to 0. Use 0.")
     check_choice("accounting", accounting, Accounting)
     if accounting == "lemma" and kind != "gamma":
-        raise ValueError(f'the lemma is about the mechanism "gamma", not about {kind!r}.')
-    if kind == "gamma" and not (clamp is None or (isinstance(clamp, str) and clamp == AT_BOUNDS)):
-        raise ValueError('"gamma" is never clamped: for a clamp choose "clamped-gamma".')
-    if kind == "clamped-gamma" and clamp is None:
-        raise ValueError('"clamped-gamma" needs a clamp: without one choose "gamma".')
-    return check_clamp(clamp, bounds)
-
-
-def _calibrate_gamma(epsilon: float, delta: float, bounds: Bounds, rule: Accounting) -> Gamma:
-    curve, cost, floor = curves.gamma_lemma_delta, Gamma.lemma_delta, 0.0
-    if rule == "tight":
-        curve, cost, floor = curves.gamma_delta, Gamma.delta, curves.gamma_floor(epsilon, bounds)
-    found = None
-    if delta > floor:
-        found = _least_noisy(
-            lambda theta: Gamma(theta, bounds), lambda theta: curve(epsilon, theta, bounds),
-            _theta_grid(bounds), delta, lambda m: cost(m, epsilon),
-        )  # fmt: skip
-    if found is None:
-        raise infeasible.refuse_gamma(epsilon, delta, bounds, rule)
-    return found
-
-
-def _calibrate_clamped_gamma(
-    epsilon: float, delta: float, bounds: Bounds, clamp: Bounds
-) -> ClampedGamma:
-    found = _least_noisy(
-        lambda theta: ClampedGamma(theta, bounds, clamp),
-        lambda theta: curves.gamma_delta(epsilon, theta, bounds, clamp),
-        _theta_grid(bounds), delta, lambda m: m.delta(epsilon),
-    )  # fmt: skip
-    if found is None:
-        raise infeasible.refuse_clamped_gamma(epsilon, bounds, clamp)
-    return found
-
-
-def _theta_grid(bounds: Bounds) -> Array:
-    """Noise levels from the smallest θ that is accounted for to more than any target needs."""
-    return math.log(bounds[1]) + log_grid(-math.log(LARGEST_SHAPE) + 1e-9, 12.0, _LARGEST_LOG)
-
-
-def _least_noisy(
-    make: Callable[[float], _AnyMechanism],
-    curve: Curve,
-    grid: Array,
-    delta: float,
-    cost: Callable[[_AnyMechanism], float],
-) -> _AnyMechanism | None:
-    """Return the mechanism with the least noise of the grid that reaches δ, if there is one.
-
-    It keeps its promise by its own account: if its cost is above δ, noise is added.
-    """
-    noise = least_noise(curve, delta, grid)
-    if noise is None:
+        raise ValueError(f'The lemma covers the mechanism "gamma" only, not {kind!r}.')
+    if kind == "gamma":
+        if not (clamp is None or (isinstance(clamp, str) and clamp == AT_BOUNDS)):
+            raise ValueError('"gamma" is never clamped. Use "clamped-gamma" for a clamp.')
         return None
-    for power in range(-52, -20):
-        mechanism = make(noise)
-        if cost(mechanism) <= delta:
-            return mechanism
-        noise *= 1.0 + 2.0**power
-    raise ArithmeticError(f"{mechanism!r} misses the target it was calibrated for: please report.")
+    if kind == "clamped-gamma" and clamp is None:
+        raise ValueError('"clamped-gamma" needs a clamp. Use "gamma" without one.')
+    ends = check_clamp(clamp, bounds)
+    if kind != "clamped-gamma" and epsilon == delta == 0:
+        raise InfeasiblePrivacyError(
+            f"no noise level of {kind} gives epsilon = 0 and delta = 0: such a release would "
+            f"reveal nothing. {CONSTANT[0].upper()}{CONSTANT[1:]}, or raise epsilon or delta.",
+            smallest_epsilon=0.0,
+        )
+    if kind == "gaussian" and delta == 0 and ends is None:
+        raise InfeasiblePrivacyError(
+            "no noise level gives delta = 0 for unclamped Gaussian noise. Allow delta > 0, clamp "
+            "the release, or use laplace."
+        )
+    if kind == "truncated-laplace" and delta == 0:
+        raise InfeasiblePrivacyError(
+            "no cut gives delta = 0 at the scale (hi - lo)/epsilon that truncated-laplace has. "
+            "Allow delta > 0, or use laplace."
+        )
+    return ends

@@ -29,21 +29,31 @@ class _GammaMechanism(Mechanism):
         if self.bounds[1] / self.theta > LARGEST_SHAPE:
             raise ValueError(
                 f"theta = {self.theta:g} is too small for bounds up to {self.bounds[1]:g}: privacy "
-                f"is only accounted for shapes up to {LARGEST_SHAPE:g}. Take at least "
+                f"is only accounted for shapes up to {LARGEST_SHAPE:g}. Use at least "
                 f"theta = {self.bounds[1] / LARGEST_SHAPE:g}, or Laplace noise."
             )
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of an unclamped release, the smallest over the bounds."""
+        """Smallest standard deviation of an unclamped release: √(lo θ)."""
         return math.sqrt(self.bounds[0] * self.theta)
 
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """Return δ for each ε."""
+        return curves.gamma_delta(epsilon, self.theta, self.bounds, self.clamp)
+
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Return the bias and the variance of a release."""
+        if self.clamp is None:
+            return np.zeros_like(values), values * self.theta
+        return moments.clamped_gamma(values, self.theta, self.clamp)
+
     def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
-        """The release of v follows Gamma(v/θ, θ)."""
+        """Return Gamma(v/θ, θ), the whole release of v."""
         return exact_draws.GammaDistribution(value, self.theta), 0.0
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """The values after one draw of the mechanism for each, not yet clamped."""
+        """Return one simulated draw for each value."""
         draws = sampling.gamma_draws(values / self.theta, generator)
         draws *= self.theta
         return draws
@@ -52,14 +62,14 @@ class _GammaMechanism(Mechanism):
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
 class Gamma(_GammaMechanism):
-    """The paper's mechanism: positive and unbiased, but with a δ that θ cannot push to 0.
+    """The paper's mechanism: positive and unbiased, but its δ has a floor that θ cannot lower.
 
     Parameters
     ----------
     theta
-        The scale θ of the noise; more of it is more noise.
+        The scale θ of the noise; larger means more noise.
     bounds
-        Public lo and hi over all data a node could hold, never computed from data.
+        Public lo and hi over all data that a node could hold, never computed from data.
 
     Examples
     --------
@@ -72,32 +82,10 @@ class Gamma(_GammaMechanism):
     theta: float
     bounds: Bounds
 
-    @property
-    def grid_step(self) -> float:
-        """The usual step, but fine beside the smallest value: releases are at least one step."""
-        lo, hi = self.bounds
-        return sampling.grid_step(min(self.deviation, hi - lo, lo))
-
-    @property
-    def _cells(self) -> tuple[int | None, int | None]:
-        return 1, None
-
     def lemma_delta(self, epsilon: float) -> float:
-        """δ by the paper's lemma; `delta` is the exact, smaller one."""
+        """Return δ by the paper's lemma; `delta` is the exact, smaller one."""
         epsilon = check_epsilon(epsilon)
         return float(curves.gamma_lemma_delta(epsilon, self.theta, self.bounds))
-
-    def curve(self, epsilon: ArrayLike) -> Array:
-        """δ for many ε at once."""
-        return curves.gamma_delta(epsilon, self.theta, self.bounds)
-
-    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """The bias and variance of a release, for values within the bounds."""
-        return np.zeros_like(values), values * self.theta
-
-    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """The values after one draw of the mechanism for each, not yet clamped."""
-        return np.maximum(super().noisy(values, generator), self.grid_step)
 
 
 @MECHANISMS.register
@@ -108,11 +96,11 @@ class ClampedGamma(_GammaMechanism):
     Parameters
     ----------
     theta
-        The scale θ of the noise; more of it is more noise.
+        The scale θ of the noise; larger means more noise.
     bounds
-        Public lo and hi over all data a node could hold, never computed from data.
+        Public lo and hi over all data that a node could hold, never computed from data.
     clamp
-        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+        Public ends that releases are clamped to, by default the bounds.
 
     Examples
     --------
@@ -127,13 +115,5 @@ class ClampedGamma(_GammaMechanism):
 
     def __post_init__(self) -> None:
         if self.clamp is None:
-            raise ValueError("a clamped Gamma needs a clamp; without one it is `Gamma`.")
+            raise ValueError("ClampedGamma needs a clamp. Use Gamma for unclamped releases.")
         super().__post_init__()
-
-    def curve(self, epsilon: ArrayLike) -> Array:
-        """δ for many ε at once."""
-        return curves.gamma_delta(epsilon, self.theta, self.bounds, self.clamp)
-
-    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """The bias and variance of a release, for values within the bounds."""
-        return moments.clamped_gamma(values, self.theta, self.clamp)

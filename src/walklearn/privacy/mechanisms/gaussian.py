@@ -25,9 +25,9 @@ class Gaussian(Mechanism):
     sigma
         The standard deviation of the noise.
     bounds
-        Public lo and hi over all data a node could hold, never computed from data.
+        Public lo and hi over all data that a node could hold, never computed from data.
     clamp
-        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+        Public ends that releases are clamped to, by default the bounds; None for no clamp.
 
     Examples
     --------
@@ -43,28 +43,21 @@ class Gaussian(Mechanism):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of an unclamped release, the smallest over the bounds."""
+        """Standard deviation of the noise."""
         return self.sigma
 
     def curve(self, epsilon: ArrayLike) -> Array:
-        """δ for many ε at once."""
+        """Return δ for each ε."""
         return curves.gaussian_delta(epsilon, self.sigma, self.bounds, self.clamp)
 
-    @classmethod
-    def deltas(
-        cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
-    ) -> Array:
-        """δ at one ε, for many noise levels at once."""
-        return curves.gaussian_delta(epsilon, noise, bounds, clamp)
-
     def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """The bias and variance of a release, for values within the bounds."""
+        """Return the bias and the variance of a release."""
         return moments.clamped_gaussian(values, self.sigma, self.clamp)
 
     def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
-        """Gaussian noise around the value."""
+        """Return the noise and the value, which is its centre."""
         return exact_draws.Normal(self.sigma), value
 
     def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """The values after one draw of the mechanism for each, not yet clamped."""
+        """Return the values plus simulated noise."""
         return values + self.sigma * generator.standard_normal(values.shape)

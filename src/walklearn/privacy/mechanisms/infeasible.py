@@ -1,4 +1,4 @@
-"""Targets that no noise reaches: what stands in the way, and what would do.
+"""Targets that no noise reaches: the reason, and the changes that would help.
 
 >>> error = refuse_gamma(3.0, 0.03, (1.0, 50.0), "tight")
 >>> round(error.floor, 2), round(error.smallest_epsilon, 1), round(error.widest_bounds[1], 2)
@@ -14,7 +14,7 @@ from typing import Literal
 from walklearn.privacy.accounting import curves
 from walklearn.privacy.accounting.printing import format_lower, format_upper
 from walklearn.privacy.limits import Array, Bounds
-from walklearn.privacy.mechanisms.least_noise import log_grid, lowest
+from walklearn.privacy.mechanisms.noise_search import find_minimum, log_grid
 
 Accounting = Literal["tight", "lemma"]
 
@@ -25,13 +25,13 @@ class InfeasiblePrivacyError(ValueError):
     Parameters
     ----------
     message
-        What the user is told.
+        The message for the user.
     floor
-        The δ that cannot be beaten at this ε.
+        The lower bound on δ at this ε.
     smallest_epsilon
-        What ε must exceed for this δ; infinite where none does.
+        The limit that ε must exceed for this δ; infinite if no ε is enough.
     widest_bounds
-        The widest bounds (from the same lo) that this (ε, δ) allows; None where no bounds do.
+        The widest bounds (from the same lo) that this (ε, δ) allows; None if there are none.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class InfeasiblePrivacyError(ValueError):
 def refuse_gamma(
     epsilon: float, delta: float, bounds: Bounds, rule: Accounting
 ) -> InfeasiblePrivacyError:
-    """The error for the Gamma mechanism, which has a floor by the exact δ and by the lemma."""
+    """Return the error for the Gamma mechanism, whose δ has a floor, by the lemma as well."""
     lo, hi = bounds
 
     def floor(at: float, excess: float) -> float:
@@ -68,25 +68,24 @@ def refuse_gamma(
         ends = (1.0, 1 + excess)
         if excess < _MIN_EXCESS:
             return 0.0
-        return lowest(lambda t: curves.gamma_lemma_delta(at, t, ends), _floor_grid(ends))
+        return find_minimum(lambda t: curves.gamma_lemma_delta(at, t, ends), _floor_grid(ends))
 
     spread = (hi - lo) / lo
-    smallest, widest = math.inf, None
+    smallest, excess = math.inf, 0.0
     if delta > 0:
         excess, _ = _boundary(lambda x: floor(epsilon, x) > delta, 0.0, spread)
-        widest = _widened(lo, excess)
         smallest = curves.gamma_smallest_epsilon(delta, bounds)
         if rule == "lemma":
             _, smallest = _boundary(lambda e: floor(e, spread) <= delta, epsilon, 2 * epsilon + 1)
     alternative = "use clamped-gamma" if delta > 0 else "use laplace"
-    return _refusal(epsilon, delta, bounds, floor(epsilon, spread), smallest, widest, [alternative])
+    return _refusal(epsilon, delta, bounds, floor(epsilon, spread), smallest, excess, [alternative])
 
 
 def refuse_clamped_gamma(epsilon: float, bounds: Bounds, clamp: Bounds) -> InfeasiblePrivacyError:
-    """The error for δ = 0. Every δ > 0 is reached: much noise makes nearly all releases equal."""
+    """Return the error for δ = 0. Every δ > 0 is feasible: nearly all releases are then equal."""
 
     def pure(ends: Bounds, clamp: Bounds) -> float:
-        return lowest(
+        return find_minimum(
             lambda t: curves.clamped_gamma_pure_epsilon(t, ends, clamp), _floor_grid(ends)
         )
 
@@ -95,61 +94,27 @@ def refuse_clamped_gamma(epsilon: float, bounds: Bounds, clamp: Bounds) -> Infea
         return excess > _MIN_EXCESS and pure(ends, ends) > epsilon
 
     lo, hi = bounds
-    widest = None
+    excess = 0.0
     if epsilon > 0 and clamp == bounds:
-        widest = _widened(lo, _boundary(too_wide, 0.0, (hi - lo) / lo)[0])
+        excess, _ = _boundary(too_wide, 0.0, (hi - lo) / lo)
     alternatives = ["allow delta > 0", "use laplace"]
-    return _refusal(epsilon, 0.0, bounds, 0.0, pure(bounds, clamp), widest, alternatives)
+    return _refusal(epsilon, 0.0, bounds, 0.0, pure(bounds, clamp), excess, alternatives)
 
 
-def refuse_no_delta(kind: str) -> InfeasiblePrivacyError:
-    """The error for δ = 0 with unclamped Gaussian noise or a cut Laplace tail: there δ > 0."""
-    reasons = {
-        "gaussian": "no noise level gives delta = 0 for unclamped Gaussian noise. Allow delta > 0, "
-        "clamp the release, or use laplace.",
-        "truncated-laplace": "no cut gives delta = 0 at the scale (hi - lo)/epsilon that "
-        "truncated-laplace has. Allow delta > 0, or use laplace.",
-    }
-    return InfeasiblePrivacyError(reasons[kind])
-
-
-def refuse_all_noise(kind: str, floor: float) -> InfeasiblePrivacyError:
-    """The error for a mechanism whose δ stays above the target, however much noise it has."""
-    return InfeasiblePrivacyError(
-        f"no noise level of {kind} reaches this delta: with the most noise it is at least "
-        f"{format_lower(floor, 3)}. Allow more, or use laplace.",
-        floor,
-    )
-
-
-def refuse_nothing(kind: str) -> InfeasiblePrivacyError:
-    """The error for ε = δ = 0, which no noise level gives."""
-    return InfeasiblePrivacyError(
-        f"no noise level of {kind} gives epsilon = 0 and delta = 0: such a release would say "
-        f"nothing at all. {_CONSTANT[0].upper()}{_CONSTANT[1:]}, or raise epsilon or delta.",
-        smallest_epsilon=0.0,
-    )
-
-
-# Bounds closer together than this are not told apart from equal ones.
+# Bounds closer together than this count as equal.
 _MIN_EXCESS = 1e-9
-_CONSTANT = "publish a constant, such as the midpoint of the bounds"
-
-
-def _widened(lo: float, excess: float) -> Bounds | None:
-    """(lo, lo(1 + excess)), or None if that is no interval."""
-    return (lo, lo * (1 + excess)) if lo * (1 + excess) > lo else None
+CONSTANT = "publish a constant, such as the midpoint of the bounds"
 
 
 def _floor_grid(bounds: Bounds) -> Array:
-    """Where the least δ over all θ is sought: it never lies at a small θ."""
+    """Grid of ln θ for the smallest δ over all θ, which never lies at a small θ."""
     return math.log(bounds[1]) + log_grid(-5.0, 12.0, 100.0)[::3]
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """The last point where a condition is false and the first where it holds, to 7 digits.
+    """Return the last point where a condition is false and the first where it holds, to 7 digits.
 
-    It is false at low; high is doubled until it holds there.
+    The condition is false at low; high is doubled until it holds there.
     """
     while not holds(high):
         low, high = high, 2 * high
@@ -165,22 +130,23 @@ def _refusal(
     bounds: Bounds,
     floor: float,
     smallest: float,
-    widest: Bounds | None,
+    excess: float,
     alternatives: list[str],
 ) -> InfeasiblePrivacyError:
-    ways = []
-    if widest is not None:
-        upper = widest[0] + float(format_lower(widest[1] - widest[0], 3))
-        ways.append(f"narrow the bounds to at most {widest[0]:g}..{upper:.9g}")
+    """Return the error with its advice; bounds of ratio 1 + excess would be narrow enough."""
+    changes, lo, hi = [], bounds[0], bounds[0] * (1 + excess)
+    if hi > lo:
+        upper = lo + float(format_lower(hi - lo, 3))
+        changes.append(f"narrow the bounds to at most {lo:g}..{upper:.9g}")
     if math.isfinite(smallest):
-        ways.append(f"raise epsilon above {format_upper(smallest, 3)}")
-    *others, last = [*ways, *(alternatives if epsilon + delta > 0 else [_CONSTANT])]
+        changes.append(f"raise epsilon above {format_upper(smallest, 3)}")
+    *others, last = [*changes, *(alternatives if epsilon + delta > 0 else [CONSTANT])]
     advice = f"{', '.join(others)}, or {last}" if others else last
-    near = f"the floor is {format_lower(floor, 3)}" if floor > 0 else "0 is not reached"
+    limit = f"the floor is {format_lower(floor, 3)}" if floor > 0 else "0 is not reached"
     return InfeasiblePrivacyError(
         f"no noise level gives delta <= {format_upper(delta)} at epsilon = {format_upper(epsilon)} "
-        f"for bounds {bounds[0]:g}..{bounds[1]:g}: {near}. {advice[0].upper()}{advice[1:]}.",
+        f"for bounds {bounds[0]:g}..{bounds[1]:g}: {limit}. {advice[0].upper()}{advice[1:]}.",
         floor,
         smallest,
-        widest,
+        (lo, hi) if hi > lo else None,
     )

@@ -16,9 +16,45 @@ from walklearn.privacy.mechanisms import moments
 from walklearn.privacy.mechanisms.mechanism import MECHANISMS, Mechanism
 
 
+class _LaplaceMechanism(Mechanism):
+    """v plus Laplace noise, conditioned on ``|noise|`` ≤ cut, which may be infinite."""
+
+    scale: float
+    cut: float
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise; an upper bound on it if the noise is cut."""
+        return min(self.cut / math.sqrt(3.0), math.sqrt(2.0) * self.scale)
+
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """Return δ for each ε."""
+        return curves.laplace_delta(epsilon, self.scale, self.bounds, self.clamp, self.cut)
+
+    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
+        """Return the bias and the variance of a release."""
+        return moments.clamped_laplace(values, self.scale, self.clamp, self.cut)
+
+    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
+        """Return the noise and the value, which is its centre."""
+        return exact_draws.TruncatedLaplace(self.scale, self.cut), value
+
+    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
+        """Return the values plus simulated noise."""
+        if math.isinf(self.cut):  # the difference of two exponentials: no tail is cut off
+            draws = generator.standard_exponential(values.shape)
+            draws -= generator.standard_exponential(values.shape)
+        else:  # a size by inversion, and a sign
+            cut = self.cut / self.scale
+            size = -np.log1p(generator.random(values.shape) * math.expm1(-cut))
+            sign = 2.0 * generator.integers(0, 2, values.shape) - 1.0
+            draws = np.minimum(size, cut) * sign
+        return values + self.scale * draws
+
+
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
-class Laplace(Mechanism):
+class Laplace(_LaplaceMechanism):
     """Additive Laplace noise: (ε, 0) with scale (hi − lo)/ε, and exact for δ > 0 too.
 
     Parameters
@@ -26,9 +62,9 @@ class Laplace(Mechanism):
     scale
         The scale of the noise, its mean absolute value.
     bounds
-        Public lo and hi over all data a node could hold, never computed from data.
+        Public lo and hi over all data that a node could hold, never computed from data.
     clamp
-        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+        Public ends that releases are clamped to, by default the bounds; None for no clamp.
 
     Examples
     --------
@@ -38,57 +74,27 @@ class Laplace(Mechanism):
 
     name: ClassVar[str] = "laplace"
     noise_names: ClassVar[tuple[str, ...]] = ("scale",)
+    cut: ClassVar[float] = math.inf  # type: ignore[misc]
     scale: float
     bounds: Bounds
     clamp: Bounds | None = AT_BOUNDS
 
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of an unclamped release, the smallest over the bounds."""
-        return math.sqrt(2.0) * self.scale
-
-    def curve(self, epsilon: ArrayLike) -> Array:
-        """δ for many ε at once."""
-        return curves.laplace_delta(epsilon, self.scale, self.bounds, self.clamp)
-
-    @classmethod
-    def deltas(
-        cls, epsilon: float, noise: Array, bounds: Bounds, clamp: Bounds | None = AT_BOUNDS
-    ) -> Array:
-        """δ at one ε, for many noise levels at once."""
-        return curves.laplace_delta(epsilon, noise, bounds, clamp)
-
-    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """The bias and variance of a release, for values within the bounds."""
-        return moments.clamped_laplace(values, self.scale, self.clamp)
-
-    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
-        """Laplace noise around the value."""
-        return exact_draws.TruncatedLaplace(self.scale), value
-
-    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """The values after one draw of the mechanism for each, not yet clamped."""
-        # The difference of two exponentials: no tail is cut off.
-        draws = generator.standard_exponential(values.shape)
-        draws -= generator.standard_exponential(values.shape)
-        return values + self.scale * draws
-
 
 @MECHANISMS.register
 @dataclass(frozen=True, repr=False)
-class TruncatedLaplace(Mechanism):
+class TruncatedLaplace(_LaplaceMechanism):
     """Laplace noise conditioned on ``|noise|`` ≤ cut: bounded noise, for a small δ.
 
     Parameters
     ----------
     scale
-        The scale of the Laplace law before it is cut.
+        The scale of the Laplace distribution before it is cut.
     cut
         The largest absolute value of the noise.
     bounds
-        Public lo and hi over all data a node could hold, never computed from data.
+        Public lo and hi over all data that a node could hold, never computed from data.
     clamp
-        Where the release is clamped, by default at the bounds; None leaves it unclamped.
+        Public ends that releases are clamped to, by default the bounds; None for no clamp.
 
     Examples
     --------
@@ -102,29 +108,3 @@ class TruncatedLaplace(Mechanism):
     cut: float
     bounds: Bounds
     clamp: Bounds | None = AT_BOUNDS
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of an unclamped release, the smallest over the bounds."""
-        return min(self.cut / math.sqrt(3.0), math.sqrt(2.0) * self.scale)
-
-    def curve(self, epsilon: ArrayLike) -> Array:
-        """δ for many ε at once."""
-        return curves.laplace_delta(epsilon, self.scale, self.bounds, self.clamp, self.cut)
-
-    def bias_and_variance(self, values: Array) -> tuple[Array, Array]:
-        """The bias and variance of a release, for values within the bounds."""
-        return moments.clamped_laplace(values, self.scale, self.clamp, self.cut)
-
-    def distribution(self, value: float) -> tuple[exact_draws.Distribution, float]:
-        """Truncated Laplace noise around the value."""
-        return exact_draws.TruncatedLaplace(self.scale, self.cut), value
-
-    def noisy(self, values: Array, generator: np.random.Generator) -> Array:
-        """The values after one draw of the mechanism for each, not yet clamped."""
-        # A size by inversion, and a sign.
-        cut = self.cut / self.scale
-        size = -np.log1p(generator.random(values.shape) * math.expm1(-cut))
-        sign = 2.0 * generator.integers(0, 2, values.shape) - 1.0
-        draws: Array = np.minimum(size, cut) * sign
-        return values + self.scale * draws
