@@ -21,8 +21,8 @@ from walklearn.node.protocol.learner import Learner
 from walklearn.objectives.linear.losses import LOSSES, Targets
 from walklearn.privacy import MECHANISMS
 from walklearn.privacy.draws.exact_draws import Distribution
-from walklearn.privacy.mechanisms.description import describe, from_description
 from walklearn.privacy.limits import AT_BOUNDS
+from walklearn.privacy.mechanisms.description import describe, from_description
 from walklearn.streams import generators, replicate_seed
 from walklearn.studies import Study, run
 from walklearn.updates import UPDATES, VisitContext, VisitResult, draw_start
