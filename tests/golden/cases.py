@@ -495,7 +495,6 @@ loss = "logistic"
 penalty = 1.0
 domain = { ball = 3.0 }
 updates = 300
-time_limits = { most_updates_per_second = 100_000 }
 """
 SGD_STEPS = "step_size = { constant = 0.02, exponent = 0.75 }\n"
 MEAN_OF_ROWS = 'aggregate = "mean"\nrows = 15\n'  # a key of plans that may be renamed

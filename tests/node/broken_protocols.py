@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from tests.node import memory_network
-from tests.node.made_tokens import changed
-from walklearn.node.protocol import handover, learner, neighbours, protocol, tally
-from walklearn.node.protocol.belief import Bound
+from walklearn.node.protocol import learner, neighbours, protocol
 from walklearn.node.protocol.events import (
     Answered,
     Commit,
@@ -25,13 +23,12 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
-from walklearn.node.protocol.learner import Draws, Kept, Learner
+from walklearn.node.protocol.learner import Draws, Kept
 from walklearn.node.protocol.links import Handover
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase, State
-from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 
 Handle = Callable[[State, Any], Result]
@@ -233,112 +230,12 @@ def keep_gradients_over_a_new_line(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(memory_network, "handle", handle)
 
 
-# ── among enemies ────────────────────────────────────────────────────────────────────────────
-
-
-def take_a_twin_for_a_repetition(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(handover, "_is_fork", lambda state, token: False)
-
-
-def take_any_twin(patch: pytest.MonkeyPatch) -> None:
-    """Also one that has not come as far as the walk had when it was here."""
-    is_fork = handover._is_fork
-
-    def is_any_fork(state: State, token: Token) -> bool:
-        return is_fork(state, changed(token, updates=10**9)) and state.arrivals.contradict(token)
-
-    patch.setattr(handover, "_is_fork", is_any_fork)
-
-
-def trust_everyone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "distrusts", lambda state, neighbour: False)
-
-
-def forgive_who_leaves_tokens_unanswered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "leaves_unanswered", lambda state, now: False)
-
-
-def blame_who_is_not_there(patch: pytest.MonkeyPatch) -> None:
-    """Whoever does not answer an offer, greetings or not."""
-    patch.setattr(State, "leaves_unanswered", lambda state, now: True)
-
-
-def believe_who_claims_to_have_passed_it_on(patch: pytest.MonkeyPatch) -> None:
-    """Only what nobody claims to have seen again counts as lost."""
-    missed = Tally.and_missed
-    patch.setattr(
-        Tally, "and_missed", lambda tally, beyond: tally if beyond else missed(tally, beyond)
-    )
-
-
-def believe_everything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "believes", lambda state, line, updates, now: True)
-
-
-def forgive_each_claim(patch: pytest.MonkeyPatch) -> None:
-    """What was believed beyond the rate is not spent."""
-
-    def and_also(bound: Bound, reached: float, at: float, now: float) -> Bound:
-        return bound._replace(reached=max(bound.reached, reached), at=at, spare=bound.most_at_once)
-
-    patch.setattr(Bound, "and_also", and_also)
-
-
-def believe_a_second_at_once(patch: pytest.MonkeyPatch) -> None:
-    """As much as the rate allows in a second, however short the plan is."""
-    patch.setattr(Bound, "most_at_once", property(lambda bound: bound.rate))
-
-
-def forget_what_was_asked(patch: pytest.MonkeyPatch) -> None:
-    """Time in which the walk moves brings nothing back, if another is told of that is further."""
-    patch.setattr(Bound, "asked_for", lambda bound, reached: bound)
-
-
-def never_wait_to_be_believed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(State, "outruns_the_rate_for", lambda state, now: 0.0)
-
-
-def believe_any_age(patch: pytest.MonkeyPatch) -> None:
-    """The wait begins when a neighbour says that it did."""
-    saw = State.saw
-
-    def saw_then(
-        state: State, mark: Mark, updates: int, now: float, age_seconds: float = 0.0
-    ) -> State:
-        after = saw(state, mark, updates, now, age_seconds)
-        if after is state or after.seen is None:
-            return after
-        return replace(after, seen=after.seen._replace(moved_at=now - age_seconds))
-
-    patch.setattr(State, "saw", saw_then)
-
-
 def never_resume(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "resumes_at", property(lambda state: None))
 
 
-def count_each_claimed_update(patch: pytest.MonkeyPatch) -> None:
-    """A swallower is suspected the less the more it claims, without end."""
-    patch.setattr(tally, "FURTHEST", 10**9)
-
-
-def blame_near_and_far_alike(patch: pytest.MonkeyPatch) -> None:
-    missed = Tally.and_missed
-    patch.setattr(Tally, "and_missed", lambda tally, beyond: missed(tally, 0))
-
-
-def let_false_progress_stand(patch: pytest.MonkeyPatch) -> None:
-    """A token is renewed for its age alone, whatever is told of it."""
-    renewed = handover._renewed
-    patch.setattr(handover, "_renewed", lambda token, told: renewed(token, None))
-
-
 def believe_any_reminder(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(neighbours, "is_own", lambda reminder, secret, receiver: True)
-
-
-def believe_any_numbers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Learner, "disbelief", lambda learner, importance, degree: "")
 
 
 def listen_to_strangers(patch: pytest.MonkeyPatch) -> None:
@@ -371,16 +268,6 @@ BROKEN: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     forget_the_epoch: 7,
     commit_gradients_late: 0,
     keep_gradients_over_a_new_line: 11,
-    believe_everything: 0,
-    believe_any_age: 0,
     believe_any_reminder: 0,
-    believe_any_numbers: 0,
     listen_to_strangers: 0,
-}
-# Each with what a swallower claims under which it is found out.
-AMONG_ENEMIES: dict[Callable[[pytest.MonkeyPatch], None], int] = {
-    trust_everyone: 0,
-    count_each_claimed_update: 50,
-    blame_near_and_far_alike: 1,
-    never_resume: 0,
 }

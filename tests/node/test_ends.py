@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.enemy_network import UPDATES, EnemyNetwork, network_of, newest, the_end, within
-from tests.node.memory_network import MemoryNode
+from tests.node.memory_network import MemoryNetwork, MemoryNode
+from tests.node.network_scenarios import UPDATES, network_of, newest, the_end, within
 from tests.node.small_network import make_nodes, processes, ring
 from tests.node.test_processes import final_of
 from walklearn.node.process.control import ask
@@ -41,7 +41,7 @@ def test_a_starter_that_returns_does_not_make_a_second_walk(seed: int) -> None:
     assert the_end(network).line.reclaimer != starter.fingerprint
 
 
-def cut_near_the_end(seed: int) -> tuple[EnemyNetwork, list[MemoryNode], list[MemoryNode]]:
+def cut_near_the_end(seed: int) -> tuple[MemoryNetwork, list[MemoryNode], list[MemoryNode]]:
     """A network, the part of it that has ended, and the part that has just resumed the walk.
 
     The cut comes after the last renewal of the line, so a line that is resumed from a copy made

@@ -37,7 +37,6 @@ domain = { ball = 3.0 }
 step_size = { constant = 0.02, exponent = 0.75 }
 updates = 400
 # Here a visit takes no time, so a walk that stays is faster than any real one.
-time_limits = { most_updates_per_second = 100_000 }
 """
 IN_THE_CLEAR = '[privacy]\nmechanism = "in the clear"'
 RELEASED = (

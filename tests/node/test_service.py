@@ -30,11 +30,10 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
-from walklearn.node.process.clock import awake_seconds, slept_seconds
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.node import Node, Options
 from walklearn.node.protocol import pace
-from walklearn.node.protocol.events import StartWalk, Tick
+from walklearn.node.protocol.events import StartWalk
 from walklearn.node.protocol.learner import Draws
 from walklearn.node.protocol.messages import Greeting
 from walklearn.node.protocol.tokens import Limits, Line, Mark
@@ -412,24 +411,6 @@ async def test_who_has_news_for_ever_greets_ten_times_a_second_at_most(tmp_path:
         assert heard[-1] - heard[1] >= 0.5  # six waits of a tenth of a second
 
 
-async def test_a_node_whose_machine_slept_knows_for_how_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (one,) = make_nodes(tmp_path, 1, [])
-    node, _ = in_process(one)
-    async with node.started():
-        runtime = node._runtime
-        before = runtime.state.bounds
-        assert before is not None
-        clock = "walklearn.node.process.runtime.slept_seconds"
-        monkeypatch.setattr(clock, lambda: slept_seconds() + 3600.0)
-        for _ in range(2):  # once is enough
-            await runtime.dispatch(Tick(awake_seconds()))
-        after = runtime.state.bounds
-        assert after is not None
-        assert after.updates.at == pytest.approx(before.updates.at - 3600.0, abs=1.0)
-
-
 async def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 3, ring(3), updates=30)
     nodes = [in_process(each)[0] for each in directories]
@@ -540,9 +521,6 @@ def test_a_running_node_does_not_calibrate_its_mechanism_again(
 
     monkeypatch.setattr(Plan, "mechanism", property(calibrate))
     node, _ = in_process(one)
-    learner = node._runtime.state.learner
-    assert learner.disbelief(5.0, 1) == ""
-    assert "importance 50 outside" in learner.disbelief(50.0, 1)
     node._close()
 
 

@@ -27,7 +27,6 @@ from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.store import Release, Store
 from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Limits, Line, Mark, Token
 from walklearn.objectives.linear.domains import Everywhere
 
@@ -49,7 +48,7 @@ def record(limits: Limits = LIMITS, updates: int = 5) -> Record:
 def same(one: Record, other: Record) -> bool:
     def plain(each: Record) -> Any:
         tokens = [token and token.encoded for token in (each.token, each.final)]
-        known = each.newest, each.place, each.receiver, each.contributions, each.tallies, each.ends
+        known = each.newest, each.place, each.receiver, each.contributions, each.ends
         return (*tokens, *known)
 
     return bool(plain(one) == plain(other))
@@ -68,9 +67,7 @@ def test_what_is_committed_is_there_after_opening_again(path: Path, limits: Limi
         replace(record(limits, 6), place=Place.HERE, receiver=None),
         Record(Mark(LINE, 7), None, Place.GONE, None, token(limits, 100, final=True), 9),
         replace(record(limits, 8), final=token(limits, 100, final=True)),
-        Record(
-            Mark(LINE, 0), contributions=9, tallies={"ab" * 32: Tally(9, 5, 3, 1 / 3, 1, 2**40)}
-        ),
+        Record(Mark(LINE, 0), contributions=9),
         Record(Mark(LINE, 7), final=token(limits, 100, final=True), ends={"ab" * 32: "cd" * 32}),
     ]
     Store.create(path, limits).close()

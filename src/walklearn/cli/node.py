@@ -117,12 +117,8 @@ def invite(directory: Path, talk: Talk) -> None:
 @_directory
 @click.argument("invite", required=False)
 @click.option("--remove", metavar="NAME", help="Forget this neighbour instead, at once.")
-@click.option("--trust", metavar="NAME",
-              help="Let the walk go there again, though it was lost there.")  # fmt: skip
 @with_node_extra
-def peer(
-    directory: Path, invite: str | None, remove: str | None, trust: str | None, talk: Talk
-) -> None:
+def peer(directory: Path, invite: str | None, remove: str | None, talk: Talk) -> None:
     """Add the neighbour of INVITE, or remove one; a running node follows at once.
 
     Both sides must add each other. Without INVITE, list the neighbours.
@@ -130,13 +126,8 @@ def peer(
     from walklearn.node.wire.identity import for_eyes
 
     opened = wl.node.NodeDirectory(directory)
-    if sum(each is not None for each in (invite, remove, trust)) > 1:
-        raise ValueError("add a neighbour, remove one or trust one, not both in one command.")
-    if trust is not None:
-        wl.node.ask(directory, "Trust", name=trust)
-        talk.facts["trusted"] = trust
-        talk.tell(f"The walk may go to {trust} again.")
-        return
+    if invite is not None and remove is not None:
+        raise ValueError("add a neighbour or remove one, not both in one command.")
     if invite is not None:
         added = opened.add_peer(invite)
         place = f"at {added.address}" if added.address else "that will dial this node"

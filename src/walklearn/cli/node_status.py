@@ -9,7 +9,7 @@ import walklearn as wl
 from walklearn.wording import aligned
 
 _PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
-_COLUMNS = ["neighbour", "link", "silent", "sent, back", "final model"]
+_COLUMNS = ["neighbour", "link", "silent", "final model"]
 
 
 def status_of(opened: wl.node.NodeDirectory) -> dict[str, Any]:
@@ -47,7 +47,6 @@ def status_page(now: dict[str, Any]) -> str:
             each["name"],
             each.get("link", "?"),
             _silence(each),
-            f"{each['sent']}, {each['came_back']}" if "sent" in each else "?",
             {True: "yes", False: "no"}.get(each.get("final"), "?"),
         ]
         for each in now["neighbours"]

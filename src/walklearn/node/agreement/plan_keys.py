@@ -43,7 +43,6 @@ class TimeLimits:
     handover_timeout: for the answer to one attempt. retry_after: between attempts. reclaim_after:
     from the first attempt until the sender continues with a new generation. hello_every: between
     greetings. resume_after: until a walk without progress is presumed lost, 0 for never.
-    most_updates_per_second: the fastest plausible walk; a faster one is slowed to it.
     """
 
     handover_timeout_seconds: float | None = None
@@ -51,7 +50,6 @@ class TimeLimits:
     reclaim_after_seconds: float | None = None
     hello_every_seconds: float | None = None
     resume_after_seconds: float | None = None
-    most_updates_per_second: float = 2_000.0
 
 
 def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:

@@ -13,28 +13,15 @@ from walklearn.node.protocol.fields import PROOF_BYTES
 from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.reminders import Reminders
-from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark
 
-# What is counted of a neighbour, after its fingerprint; and what is remembered for it: its
-# fingerprint, the line's place in a list, hop, proof.
-_TALLY = struct.Struct("<32s3Qd2Q")
+# What is remembered for a neighbour: its fingerprint, the line's place in a list, hop, proof.
 _HAD = struct.Struct(f"<32sIQ{PROOF_BYTES}s")
 
 
 def text(description: Mapping[str, Any] | None) -> str | None:
     """The description of a mechanism or of noise, as JSON."""
     return None if description is None else json.dumps(dict(description))
-
-
-def tallies_out(tallies: Mapping[str, Tally]) -> bytes:
-    """The counts of the neighbours as bytes, equally many for each."""
-    return b"".join(_TALLY.pack(bytes.fromhex(who), *each) for who, each in tallies.items())
-
-
-def tallies_in(content: bytes) -> dict[str, Tally]:
-    """The counts of the neighbours, from these bytes."""
-    return {who.hex(): Tally(*counts) for who, *counts in _TALLY.iter_unpack(content)}
 
 
 def memory_out(memory: Reminders) -> bytes:

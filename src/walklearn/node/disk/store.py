@@ -26,7 +26,6 @@ import json
 import sqlite3
 import struct
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -58,7 +57,7 @@ CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
     token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL,
-    tallies BLOB NOT NULL, memory BLOB NOT NULL, kept BLOB, ends TEXT NOT NULL
+    memory BLOB NOT NULL, kept BLOB, ends TEXT NOT NULL
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -70,9 +69,9 @@ CREATE TABLE seals (line TEXT PRIMARY KEY, seal BLOB NOT NULL);
 
 
 # One statement is its own transaction: a hop costs no more than this.
-_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, counted, tallies, memory, kept, ends, "
+    "SELECT newest, place, receiver, contributions, counted, memory, kept, ends, "
     "token, token_file, final, final_file FROM record"
 )
 
@@ -163,12 +162,6 @@ class Store:
             store.record = store._load()
         return store
 
-    def idle_seconds(self) -> float:
-        """How long ago the last process wrote here, by the clocks of the file and of today."""
-        files = (self.path, self.path.with_name(self.path.name + "-wal"))
-        written = max(file.stat().st_mtime for file in files if file.exists())
-        return max(0.0, time.time() - written)
-
     def close(self) -> None:
         """Write what is still to be written, and let go."""
         try:
@@ -209,7 +202,7 @@ class Store:
                 self._put(
                     (columns.mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions, *token, *final, json.dumps(dict(self.counted)),
-                     columns.tallies_out(record.tallies), memory, columns.kept_out(record.kept),
+                     memory, columns.kept_out(record.kept),
                      json.dumps(dict(record.ends))),
                 )  # fmt: skip
         except StoreError:
@@ -253,7 +246,7 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, counted, tallies, memory, kept, ends, *bodies = row
+        newest, place, receiver, contributions, counted, memory, kept, ends, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         self._memory = memory
         try:
@@ -265,7 +258,6 @@ class Store:
                 receiver=receiver,
                 final=self._bodies.read(self._final),
                 contributions=contributions,
-                tallies=columns.tallies_in(tallies),
                 memory=columns.memory_in(memory),
                 kept=columns.kept_in(kept),
                 ends=json.loads(ends),

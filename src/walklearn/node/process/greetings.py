@@ -14,10 +14,10 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.process.clock import awake_seconds
 from walklearn.node.process.logs import Log
 from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.events import Announced, Event, NeighbourDown, NeighbourUp
@@ -100,7 +100,7 @@ class Greetings:
             raise Refused("plan differs", difference)
         self._agreed.add(caller)
         greeting = self._checked(caller, greeting)
-        await self._dispatch(Announced(caller, greeting.announcement, awake_seconds()))
+        await self._dispatch(Announced(caller, greeting.announcement, monotonic()))
         if not self._is_up(caller) and not self._leaving:
             self.greet(caller)
         return encode_greeting(self._greeting(caller))
@@ -124,7 +124,7 @@ class Greetings:
         try:
             if neighbour not in self._agreed:
                 await self._exchange(neighbour, self._first_greeting(neighbour))
-            begin, greeting = awake_seconds(), self._greeting(neighbour)
+            begin, greeting = monotonic(), self._greeting(neighbour)
             theirs = await self._exchange(neighbour, greeting)
         except (Undelivered, Unanswered, Refused, MessageError) as error:
             late = self._late.pop(neighbour, 0)
@@ -137,7 +137,7 @@ class Greetings:
             return
         self._tell(neighbour, "")
         self._late.pop(neighbour, None)
-        now, ours = awake_seconds(), greeting.announcement
+        now, ours = monotonic(), greeting.announcement
         await self._dispatch(NeighbourUp(neighbour, ours, theirs.announcement, now, now - begin))
 
     async def _exchange(self, neighbour: str, greeting: Greeting) -> Greeting:
@@ -168,7 +168,7 @@ class Greetings:
         return replace(greeting, announcement=nothing, plan=plan)
 
     def _greeting(self, neighbour: str) -> Greeting:
-        announcement = self._state().announcement(neighbour, awake_seconds())
+        announcement = self._state().announcement(neighbour, monotonic())
         if self._leaving:
             announcement = replace(announcement, reaches_you=False)
         return self._seals.on_greeting(Greeting(self._name, self._plan.digest, announcement))

@@ -34,7 +34,6 @@ GAUGES = {
     "neighbours": "Neighbours, silent ones too.",
     "neighbours_up": "Neighbours that answer.",
     "neighbours_one_way": "Neighbours that answer and do not reach this node.",
-    "neighbours_distrusted": "Neighbours that have lost the walk too often to have it.",
     "neighbours_confirmed": "Neighbours that have said that they have the same final model.",
     "contributions": "How often this node's rows have shown in a model that has noise on it.",
     "last_holder": "1 for who had the token last, as far as is known here.",

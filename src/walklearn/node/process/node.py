@@ -13,6 +13,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,12 @@ from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.process import status
-from walklearn.node.process.clock import awake_seconds
 from walklearn.node.process.control import CommandError
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
 from walklearn.node.process.own_learner import Dice, own_learner
 from walklearn.node.process.runtime import Runtime
-from walklearn.node.protocol.events import ResumeWalk, TrustAgain
+from walklearn.node.protocol.events import ResumeWalk
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.protocol import recover
 from walklearn.node.protocol.state import Phase
@@ -130,9 +130,7 @@ class Node:
         options = options or Options()
         try:
             settings = self.directory.settings
-            port = await self._runtime.start(
-                options.listen or settings.listen, self._neighbours, self._store.idle_seconds()
-            )
+            port = await self._runtime.start(options.listen or settings.listen, self._neighbours)
             self.log.info("started", port=port, version=__version__, plan=self.plan.digest[:16])
             self._name_strangers()
             try:
@@ -189,13 +187,6 @@ class Node:
             if each in names and digest != record.final_digest
         }  # fmt: skip
 
-    async def trust(self, name: str) -> None:
-        """Let the walk go to a neighbour again that it was lost to twice."""
-        found = [each.fingerprint for each in self._neighbours if each.name == name]
-        if not found:
-            raise CommandError(f"there is no neighbour {name}.")
-        _check_accepted(await self._runtime.dispatch(TrustAgain(found[0])))
-
     @property
     def all_know_the_end(self) -> bool:
         """True if every participant that this node can name has the same final model."""
@@ -243,7 +234,7 @@ class Node:
         domain, size = self.plan.domain, self.plan.size
         model = np.asarray(domain.sample(size, np.random.default_rng()), dtype=np.float64)
         if resume:
-            receipt = await self._runtime.dispatch(ResumeWalk(awake_seconds()))
+            receipt = await self._runtime.dispatch(ResumeWalk(monotonic()))
         else:
             receipt = await self._runtime.start_walk(secrets.token_hex(16), model, force)
         _check_accepted(receipt)

@@ -15,21 +15,16 @@ from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.tokens import Line
 from walklearn.objectives import Problem
 from walklearn.privacy.mechanisms.description import from_description
-from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise
 
 
 def own_learner(directory: NodeDirectory, release: Release) -> Learner:
     """The node's part of the learning, with what was settled when it was made."""
     rows = directory.rows
-    # Calibrating the mechanism again would delay the first greeting by seconds.
-    mechanism, noise = (
-        None if described is None else from_description(described)
-        for described in (release.mechanism, release.noise)
-    )
+    noise = None if release.noise is None else from_description(release.noise)
     return Learner.of_plan(
         directory.plan, rows.X, rows.y, release.importance, cast(ModelNoise | None, noise),
-        release.may_contribute, cast(Mechanism | None, mechanism),
+        release.may_contribute,
     )  # fmt: skip
 
 

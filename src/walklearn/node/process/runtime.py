@@ -15,13 +15,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from functools import lru_cache
+from time import monotonic
 from typing import Any
 
 from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.process.books import Books
-from walklearn.node.process.clock import awake_seconds, slept_seconds
 from walklearn.node.process.greetings import Greetings
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
@@ -53,8 +53,6 @@ from walklearn.node.wire.transport import Transport
 _LARGE_MODEL = 50_000
 _PLAN_ROOM = 65_536
 _GOODBYE_SECONDS = 2.0
-# Two clocks that are read one after the other differ by less.
-_SLEEP_SECONDS = 1.0
 # What the protocol asks to remember is written at the latest after this time.
 _REMEMBER_SECONDS = 1.0
 
@@ -77,7 +75,6 @@ class Runtime:
         self.failed: BaseException | None = None
         self.changed = asyncio.Event()
         self._store, self._draw = store, draw
-        self._known_to_have_slept = slept_seconds()
         self._limits, self._plan = state.learner.limits, state.learner.plan
         identity = directory.identity
         self.transport = Transport(
@@ -105,11 +102,11 @@ class Runtime:
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at = math.inf
 
-    async def start(self, listen: str, neighbours: list[Invite], away_seconds: float) -> int:
+    async def start(self, listen: str, neighbours: list[Invite]) -> int:
         """Listen, greet the neighbours, go on where the last process stopped; return the port."""
         port = await self.transport.listen(listen)
         await self.set_neighbours(neighbours)
-        await self.dispatch(happened.Started(awake_seconds(), away_seconds))
+        await self.dispatch(happened.Started(monotonic()))
         self._spawn(self._work())
         self._prepare_noise()
         return port
@@ -128,7 +125,7 @@ class Runtime:
         anew.
         """
         await self._greetings.ask_all()
-        receipt = await self.dispatch(happened.StartWalk(walk, model, awake_seconds(), force))
+        receipt = await self.dispatch(happened.StartWalk(walk, model, monotonic(), force))
         if not _is_refusal(receipt):
             await self._greetings.ask_all()
         return receipt
@@ -137,8 +134,8 @@ class Runtime:
         """Hand the token over, if it is here, and stop; return whether the node ends without it."""
         if self.failed is None:
             await self.dispatch(happened.StopAsked())
-        deadline = awake_seconds() + timeout_seconds
-        while not (self.state.may_stop or self.failed) and (left := deadline - awake_seconds()) > 0:
+        deadline = monotonic() + timeout_seconds
+        while not (self.state.may_stop or self.failed) and (left := deadline - monotonic()) > 0:
             await self.wait_for_change(left)
         await self._greetings.say_goodbye(_GOODBYE_SECONDS)
         for task in list(self._tasks):
@@ -175,7 +172,6 @@ class Runtime:
         async with self._one_at_a_time:
             if self.failed is not None:
                 raise self.failed
-            await self._wake_up()
             receipt = await self._carry_out(event)
         state = self.state
         if state.wants_visit:
@@ -186,13 +182,6 @@ class Runtime:
         if state.stopping or state.phase is Phase.FINISHED:
             self.changed.set()  # only then does anyone wait for it
         return receipt
-
-    async def _wake_up(self) -> None:
-        """If the machine slept, the walk may have come further than time awake allows."""
-        seconds = slept_seconds() - self._known_to_have_slept
-        if seconds > _SLEEP_SECONDS:
-            self._known_to_have_slept += seconds
-            await self._carry_out(happened.Slept(seconds))
 
     async def _carry_out(self, event: Event) -> Receipt | None:
         before = self.state
@@ -208,7 +197,7 @@ class Runtime:
                     except StoreError as error:
                         self._reports.work(event, -int(worked))
                         self._reports.disk_error(error)
-                        failed = happened.StoreFailed(event, str(error), awake_seconds())
+                        failed = happened.StoreFailed(event, str(error), monotonic())
                         return await self._carry_out(failed)
                 case happened.Reply(answer):
                     receipt = answer
@@ -293,7 +282,7 @@ class Runtime:
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
         if method == "Book":
             return await self.books.answer(caller, message)
-        # In their order: a greeting that overtook a token would make who is slow seem to keep it.
+        # In their order: after a greeting that overtook a token, it would be sent again.
         async with self._in_order[caller]:
             return await self._answered(caller, method, message)
 
@@ -306,9 +295,9 @@ class Runtime:
             raise Refused("malformed message", str(error)) from None
         if reason := self._seals.refusal(token):
             raise Refused("not signed", reason)
-        event: Event = happened.FinalArrived(caller, token, awake_seconds())
+        event: Event = happened.FinalArrived(caller, token, monotonic())
         if method == "Handover":
-            event = happened.TokenArrived(caller, token, await self._drawn(), awake_seconds())
+            event = happened.TokenArrived(caller, token, await self._drawn(), monotonic())
         receipt = await self.dispatch(event)
         assert receipt is not None
         return _encoded(self._seals.on_receipt(receipt))
@@ -324,13 +313,13 @@ class Runtime:
             if not self._seals.checks_receipt(receipt):
                 self._reports.refused("not signed", receiver)
                 raise Refused("not signed")  # a line that is nobody's: so it was not taken
-            event = happened.Answered(mark, receipt, awake_seconds())
+            event = happened.Answered(mark, receipt, monotonic())
         except (Undelivered, Refused):
             # Refused by the transport: not this attempt, but an earlier one may have been taken.
-            event = happened.NotSent(mark, awake_seconds())
+            event = happened.NotSent(mark, monotonic())
         except (Unanswered, MessageError) as error:
             self._reports.unanswered(receiver, error)
-            event = happened.Unknown(mark, awake_seconds())
+            event = happened.Unknown(mark, monotonic())
         await self.dispatch(event)
 
     async def _send_final(self, neighbour: str, token: Token) -> None:
@@ -350,7 +339,7 @@ class Runtime:
             await self._has_work.wait()
             self._has_work.clear()
             while self.state.wants_visit:
-                await self.dispatch(happened.Visit(await self._drawn(), awake_seconds()))
+                await self.dispatch(happened.Visit(await self._drawn(), monotonic()))
                 await asyncio.sleep(0)  # neighbours are heard in between
 
     async def _drawn(self) -> Draws:
@@ -376,12 +365,12 @@ class Runtime:
         if self._timer is not None:
             self._timer.cancel()
         self._wakes_at = wakes_at
-        delay = max(0.0, wakes_at - awake_seconds())
+        delay = max(0.0, wakes_at - monotonic())
         self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
 
     def _wake(self) -> None:
         self._timer, self._wakes_at = None, math.inf
-        self._spawn(self.dispatch(happened.Tick(awake_seconds())))
+        self._spawn(self.dispatch(happened.Tick(monotonic())))
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)

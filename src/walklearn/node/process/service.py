@@ -78,7 +78,6 @@ async def serve(node: Node, options: Options) -> bool:
 
     commands: dict[str, Command] = {
         "Status": status, "StartWalk": node.start_walk, "NewNeighbours": node.look_for_neighbours,
-        "Trust": node.trust,
     }  # fmt: skip
     control = Control(node.directory.path, commands)
     for each in (signal.SIGTERM, signal.SIGINT):

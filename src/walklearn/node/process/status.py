@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 
 from walklearn.node.agreement.plan import Plan
@@ -11,7 +12,6 @@ from walklearn.node.disk.contribution_count import ContributionCount
 from walklearn.node.disk.database import StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Release, Store
-from walklearn.node.process.clock import awake_seconds
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.pace import patience
 from walklearn.node.protocol.record import Place, Record
@@ -30,14 +30,14 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._began = awake_seconds()
+        self._began = monotonic()
         self.here_at: float | None = None
         self.last_holder: str | None = None
         self._heard: dict[str, float] = {}
 
     def saw(self, event: happened.Event, before: State, after: State) -> None:
         """Note when an event happened, and what it says of the token and the neighbours."""
-        now = awake_seconds()
+        now = monotonic()
         match event:
             case happened.Announced(who) | happened.NeighbourUp(who):
                 self._heard[who] = now
@@ -54,13 +54,13 @@ class Watch:
         """Seconds since the token was here; None if it was not since the process began."""
         if state.phase is Phase.HOLDING:
             return 0.0
-        return None if self.here_at is None else awake_seconds() - self.here_at
+        return None if self.here_at is None else monotonic() - self.here_at
 
     def moved_seconds(self, state: State) -> float | None:
         """Seconds since the walk was last seen to move, here or elsewhere; None without a walk."""
         if state.seen is None or state.phase is Phase.FINISHED:
             return None
-        return max(0.0, awake_seconds() - state.seen.moved_at)
+        return max(0.0, monotonic() - state.seen.moved_at)
 
     def is_stalled(self, state: State) -> bool:
         """Whether the walk has not moved for as long as makes a node take it for lost."""
@@ -69,7 +69,7 @@ class Watch:
 
     def silent_seconds(self, neighbour: str) -> float:
         """Seconds since the neighbour said something, or since the process began."""
-        return awake_seconds() - self._heard.get(neighbour, self._began)
+        return monotonic() - self._heard.get(neighbour, self._began)
 
 
 # So many digits of a hash are shown.
@@ -194,7 +194,6 @@ def gauges(status: Mapping[str, Any]) -> dict[str, float | dict[str, float]]:
         "neighbours": len(neighbours),
         "neighbours_up": sum(each["up"] for each in neighbours),
         "neighbours_one_way": links.count("one way"),
-        "neighbours_distrusted": links.count("distrusted"),
         "neighbours_confirmed": sum(each["confirmed"] for each in neighbours),
         "contributions": status["contributions"],
         "last_holder": {each: each == last for each in sorted(holders)},
@@ -203,8 +202,6 @@ def gauges(status: Mapping[str, Any]) -> dict[str, float | dict[str, float]]:
 
 def link_of(neighbour: str, state: State) -> str:
     """What a link is good for, in a word."""
-    if state.distrusts(neighbour):
-        return "distrusted"
     if not state.link(neighbour).up:
         return "down"
     return "up" if state.is_usable(neighbour) else "one way"
@@ -224,7 +221,7 @@ def all_tell_of_the_end(state: State) -> bool:
 
 
 def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[str, Any]:
-    link, tally = state.link(fingerprint), state.tally(fingerprint)
+    link = state.link(fingerprint)
     return {
         "name": name,
         "fingerprint": fingerprint,
@@ -235,10 +232,6 @@ def _neighbour(name: str, fingerprint: str, state: State, watch: Watch) -> dict[
         "degree": None if link.theirs is None else link.theirs.degree,
         "final": link.theirs is not None and link.theirs.final is not None,
         "confirmed": fingerprint in state.record.confirmed_by,
-        "sent": tally.sent,
-        "came_back": tally.back,
-        "missed": tally.missed,
-        "distrusted": state.distrusts(fingerprint),
     }
 
 

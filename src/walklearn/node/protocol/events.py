@@ -18,10 +18,9 @@ from walklearn.node.protocol.tokens import Mark, Token
 
 @dataclass(frozen=True)
 class Started:
-    """The process runs (again), after so many seconds without one, as far as is known."""
+    """The process runs (again)."""
 
     now: float
-    away_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -29,13 +28,6 @@ class Tick:
     """Time has passed; due at `state.wakes_at`, harmless at any other time."""
 
     now: float
-
-
-@dataclass(frozen=True)
-class Slept:
-    """So many seconds have passed by which `now` did not move: the machine was suspended."""
-
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -156,13 +148,6 @@ class ResumeWalk:
 
 
 @dataclass(frozen=True)
-class TrustAgain:
-    """The owner lets the walk go to a neighbour again that it was lost to."""
-
-    neighbour: str
-
-
-@dataclass(frozen=True)
 class StopAsked:
     """The process is asked to end; it may when `state.may_stop`."""
 
@@ -179,9 +164,9 @@ class StoreFailed:
 
 
 Event = (
-    Started | Tick | Slept | NewNeighbours | NeighbourUp | NeighbourDown | Announced | TokenArrived
+    Started | Tick | NewNeighbours | NeighbourUp | NeighbourDown | Announced | TokenArrived
     | Visit | Answered | NotSent | Unknown | FinalArrived | FinalAnswered | StartWalk | ResumeWalk
-    | TrustAgain | StopAsked | StoreFailed
+    | StopAsked | StoreFailed
 )  # fmt: skip
 
 

@@ -18,9 +18,10 @@ from walklearn.node.protocol.events import (
     SendToken,
 )
 from walklearn.node.protocol.learner import DivergedError, Draws
-from walklearn.node.protocol.links import Arrivals, Handover, Link
+from walklearn.node.protocol.links import Handover, Link
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
+from walklearn.node.protocol.pace import Sighting
 from walklearn.node.protocol.record import Place
 from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Mark, Token
@@ -33,56 +34,26 @@ _REFUSALS_KEPT = 256
 def receive(state: State, event: happened.TokenArrived) -> Result:
     """Take the token if its mark is new, and make the visit before anything is written."""
     token, newest = event.token, state.record.newest
-    forked = newest is not None and token.mark <= newest
-    if newest is not None and forked and not _is_fork(state, token):
+    if newest is not None and token.mark <= newest:
         known = token.line == newest.line
         outcome = Outcome.ACCEPTED if known else Outcome.OBSOLETE
         return state, [Reply(Receipt(outcome, newest=newest.line))]
     reason = _why_not(state, event)
     if reason:
         return refuse(state, token.mark, reason)
-    arrived: list[Effect] = [Note("handed over")] if state.proves_arrival(token.mark) else []
-    if forked:
-        line = state.next_line(token.line.walk, token.updates)
-        # Two tokens of one epoch cannot both be right.
-        token = replace(token, line=line, hop=0, seal=b"", epoch="")
-        arrived.append(Note("forked token", f"hop {event.token.hop}", event.sender))
     # The mark may prove that a neighbour accepted the token this node sent before.
-    counted = state.handed_over() if state.proves_arrival(event.token.mark) else state
-    counted = counted.came_back(event.token.mark)
+    arrived: list[Effect] = [Note("handed over")] if state.proves_arrival(token.mark) else []
     record = replace(
-        counted.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
-        memory=state.record.memory.with_token_from(
-            event.sender, event.token.mark, event.token.proof
-        ),
+        state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
+        memory=state.record.memory.with_token_from(event.sender, token.mark, token.proof),
     )  # fmt: skip
-    arrivals = state.arrivals.and_also(event.token)
-    taken = replace(counted, record=record, handover=None, arrivals=arrivals, rests_until=None)
+    taken = replace(state, record=record, handover=None, rests_until=None)
     try:
         after_visit, after = _visit(taken, event.draws, event.now)
     except DivergedError as error:
-        return refuse(state, event.token.mark, str(error))
-    accepted = Reply(Receipt(Outcome.ACCEPTED, newest=event.token.line))
+        return refuse(state, token.mark, str(error))
+    accepted = Reply(Receipt(Outcome.ACCEPTED, newest=token.line))
     return after_visit, [Commit(after_visit.record), accepted, *arrived, *after]
-
-
-def _is_fork(state: State, token: Token) -> bool:
-    """Whether this is a second token of a line whose first token has passed here.
-
-    Were it taken for a repetition, each of the two would be dropped where the other has been. One
-    with fewer updates than the first had here may be dropped: where all of them are, the one that
-    came furthest met one with more hops and more updates, which came further. Otherwise anyone
-    could set the walk back by a made-up token of long ago, in the name of the node it is sent to.
-    """
-    copy = state.record.token
-    return (
-        state.phase is Phase.IDLE
-        and token.line == state.record.newest_line
-        and token.mark not in state.refused
-        and state.arrivals.contradict(token)
-        and copy is not None
-        and token.updates >= copy.updates
-    )
 
 
 def work(state: State, event: happened.Visit) -> Result:
@@ -111,10 +82,7 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     notes: list[Effect] = [Note("silent neighbour")] if silent else []
     if receiver is None:
         return state.saw(token.mark, token.updates, now), notes
-    claimed = None if state.seen is None else state.seen.mark
-    if _outruns(claimed, token):
-        notes.append(Note("false progress", f"hop {claimed and claimed.hop}"))
-    offered = _renewed(token, claimed)
+    offered = _renewed(token)
     offered = state.proved(replace(offered, hop=offered.hop + 1), receiver)
     state = state.saw(offered.mark, offered.updates, now)
     record = replace(
@@ -126,26 +94,14 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     return state, [SendToken(receiver, offered), *notes]
 
 
-def _renewed(token: Token, claimed: Mark | None) -> Token:
+def _renewed(token: Token) -> Token:
     """The token, in a new line if its walk has come far since the birth of the present one.
 
-    So lines are nearly ordered by progress, and still only by what is fixed at their birth. A new
-    line is also begun where somebody has told of more progress than the token has made, if that
-    line is newer than what was told: otherwise whoever believes the claim would take all that the
-    token does from now on for old, and the token for lost.
+    So lines are nearly ordered by progress, and still only by what is fixed at their birth.
     """
-    born = token.line.updates
-    line = token.line._replace(updates=max(token.updates, born + 1))
-    far = not born or token.updates >= token.line.renewed_at
-    disproves = claimed is not None and _outruns(claimed, token) and claimed.line < line
-    return replace(token, line=line, hop=0) if far or disproves else token
-
-
-def _outruns(claimed: Mark | None, token: Token) -> bool:
-    """Whether somebody told of progress that this walk's token, which is here, has not made."""
-    if claimed is None or claimed.line.beginning != token.line.beginning:
-        return False
-    return claimed > token.mark
+    if token.line.updates and token.updates < token.line.renewed_at:
+        return token
+    return replace(token, line=token.line._replace(updates=token.updates), hop=0)
 
 
 def finish(state: State, final: Token) -> Result:
@@ -163,15 +119,12 @@ def finish(state: State, final: Token) -> Result:
 
 
 def wake(state: State, event: happened.Started) -> Result:
-    """Begin every wait anew after a restart; of what was taken before, the newest is remembered."""
-    record = state.record
-    if record.newest is None:
-        return state.saw_nothing(event.now), []
-    copy = record.newest_model
-    updates = max(record.newest.line.updates, 0 if copy is None else copy.updates)
-    state = state.first_saw(record.newest, updates, event.now, event.away_seconds)
-    arrivals = Arrivals(record.newest.line, record.newest.hop)
-    return replace(state, arrivals=arrivals), []
+    """Begin every wait anew after a restart."""
+    newest, copy = state.record.newest, state.record.newest_model
+    if newest is None:
+        return state, []
+    updates = max(newest.line.updates, 0 if copy is None else copy.updates)
+    return replace(state, seen=Sighting(newest, updates, event.now)), []
 
 
 def resend(state: State, event: happened.Started) -> Result:
@@ -193,37 +146,14 @@ def answered(state: State, event: happened.Answered) -> Result:
     receipt, took = event.receipt, event.now - _handover(state).since
     state = state.answered_after(state.record.receiver, took, event.now)
     if receipt.outcome is Outcome.REFUSED:
-        return _refused(state, receipt.reason, event.now)
+        return _take_back(state, receipt.reason)
+    note = "handed over"
     if receipt.outcome is Outcome.OBSOLETE:
-        return _obsolete(state, event)
-    return _forgotten(state.handed_over(), Note("handed over"))
-
-
-def _refused(state: State, reason: str, now: float) -> Result:
-    """It stays here; if it may have come faster than is believed, it waits until it is."""
-    receiver = state.record.receiver
-    state, effects = _take_back(state, reason)
-    seconds = state.outruns_the_rate_for(now)
-    if receiver is None or not seconds:
-        return state, effects
-    return replace(state, rests_until=now + seconds), [*effects, Greet(receiver)]
-
-
-def _obsolete(state: State, event: happened.Answered) -> Result:
-    """Follow the newer line that the receiver tells of if it can exist; if not, keep the token."""
-    newer, mark = event.receipt.newest, event.mark
-    if newer is None or newer <= mark.line:  # not what an honest node says
-        return unknown(state, happened.Unknown(mark, event.now))
-    if not state.believes(newer, newer.updates, event.now):
-        note = Note("incredible line", newer.in_words, state.record.receiver or "")
-        state, effects = not_sent(state, happened.NotSent(mark, event.now))
-        return state, [*effects, note]
-    return _forgotten(state.heard_of(newer, event.now), Note("obsolete"))
-
-
-def _forgotten(state: State, note: Note) -> Result:
+        if receipt.newest is None or receipt.newest <= event.mark.line:  # contradicts itself
+            return unknown(state, happened.Unknown(event.mark, event.now))
+        state, note = state.heard_of(receipt.newest, event.now), "obsolete"
     record = replace(state.record, place=Place.GONE, receiver=None)
-    return replace(state, record=record, handover=None), [Remember(record), note]
+    return replace(state, record=record, handover=None), [Remember(record), Note(note)]
 
 
 def not_sent(state: State, event: happened.NotSent) -> Result:
@@ -241,8 +171,7 @@ def unknown(state: State, event: happened.Unknown) -> Result:
         doubtful=True,
         retry_at=event.now + retry,
         attempts=handover.attempts + 1,
-        # Sooner than it had to answer, the connection broke: it may have ended.
-        there_at=handover.there_at if state.leaves_unanswered(event.now) else None,
+        there_at=None,
     )
     receiver = state.record.receiver
     asks: list[Effect] = [Greet(receiver)] if receiver in state.neighbours else []
@@ -315,8 +244,6 @@ def _why_not(state: State, event: happened.TokenArrived) -> str:
         return "this is no token on its way: it is final, or was never offered."
     if state.record.final is not None:
         return "the walk has ended: this node sends you the final model."
-    if not state.believes(event.token.line, event.token.updates, event.now):
-        return "there can be no such line, or not so many updates yet."
     if event.token.mark in state.refused:
         return "this handover was refused before."
     return "this node is about to stop." if state.stopping else ""

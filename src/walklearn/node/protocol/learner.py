@@ -27,7 +27,6 @@ node has spent its contributions, a visit counts but leaves the model unchanged.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +41,6 @@ from walklearn.node.protocol.fields import MessageError, Vector, is_inside
 from walklearn.node.protocol.tokens import MIN_CURVATURE, Limits, Line, Token, check_memory
 from walklearn.node.protocol.values import replace
 from walklearn.objectives import Problem
-from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.protection import Protection
 from walklearn.updates.line_search import Pace
@@ -51,10 +49,6 @@ from walklearn.updates.sgd import Sgd
 from walklearn.visit import Draws as VisitDraws
 from walklearn.visit import Setting, init_token, visit
 from walklearn.walks import View
-
-# What a release may be rounded by, of itself.
-_ROUNDING = 1e-6
-
 
 EPOCHS_REMEMBERED = 64  # of those that a node has given gradients to
 
@@ -126,7 +120,6 @@ class Learner:
     or 1 where the walk asks for none.
     noise: on what a visit adds to the model; may_contribute: how often the rows may show in it,
     the cap of the noise or less if the node's budget is smaller.
-    mechanism: what releases L_i; left out it is calibrated when it is asked for, which takes long.
     """
 
     problem: Problem
@@ -134,7 +127,6 @@ class Learner:
     importance: float = 1.0
     noise: ModelNoise | None = None
     may_contribute: int = 0
-    mechanism: Mechanism | None = None
 
     @classmethod
     def of_plan(
@@ -145,7 +137,6 @@ class Learner:
         importance: float | None = None,
         noise: ModelNoise | None = None,
         may_contribute: int | None = None,
-        mechanism: Mechanism | None = None,
     ) -> Learner:
         """The part of the node with these rows.
 
@@ -165,7 +156,7 @@ class Learner:
             importance = problem.smoothness(0)
         most = noise.max_contributions if noise is not None else 0
         cap = most if may_contribute is None else min(most, may_contribute)
-        return cls(problem, plan, importance, noise, cap, mechanism)
+        return cls(problem, plan, importance, noise, cap)
 
     @property
     def smoothness(self) -> float:
@@ -299,27 +290,6 @@ class Learner:
         if not token.updates:
             return init_token(setting, token.model).update
         return setting.update.restart(setting.objective, arrays, token.line.counter)
-
-    def disbelief(self, importance: float, degree: int) -> str:
-        """Why a neighbour cannot have this importance and degree; empty if it can."""
-        if not 1 <= degree < max(2, self.plan.nodes):
-            return f"degree {degree} among {self.plan.nodes} nodes"
-        lowest, highest = self._importances
-        if not lowest <= importance <= highest:
-            return f"importance {importance:g} outside [{lowest:g}, {highest:g}]"
-        return ""
-
-    @cached_property
-    def _importances(self) -> tuple[float, float]:
-        """Between what numbers any node's importance lies, by the plan."""
-        if not self.plan.reveals_rows:
-            return 1.0, 1.0
-        mechanism = self.mechanism or self.plan.mechanism
-        if mechanism is None:  # in the clear: L_i is at least the penalty
-            low, high = self.plan.penalty, math.inf
-        else:
-            low, high = mechanism.clamp or (0.0, mechanism.bounds[1] + 40.0 * mechanism.deviation)
-        return low * (1.0 - _ROUNDING), high * (1.0 + _ROUNDING)
 
 
 def own_problem(plan: Plan, X: ArrayLike, y: ArrayLike) -> Problem:

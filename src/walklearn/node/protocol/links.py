@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from walklearn.node.protocol.messages import Announcement
 from walklearn.node.protocol.pace import Longest
-from walklearn.node.protocol.tokens import Line, Token
-
-# How many arrivals of a line are kept in mind.
-ARRIVALS_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -57,28 +52,3 @@ class Handover:
     retry_at: float | None = None
     attempts: int = 0
     there_at: float | None = None
-
-
-class Arrivals(NamedTuple):
-    """The handovers of one line that this node took, as (hop, content).
-
-    complete_after: those up to this hop may have been forgotten, by a crash or for their number.
-    """
-
-    line: Line | None = None
-    complete_after: int = 0
-    taken: tuple[tuple[int, int], ...] = ()
-
-    def and_also(self, token: Token) -> Arrivals:
-        """The arrivals with one more."""
-        known = self if self.line == token.line else Arrivals(token.line)
-        taken = (*known.taken, (token.hop, token.content))
-        if len(taken) <= ARRIVALS_KEPT:
-            return Arrivals(known.line, known.complete_after, taken)
-        return Arrivals(known.line, taken[0][0], taken[1:])
-
-    def contradict(self, token: Token) -> bool:
-        """Whether this handover was none of those, though it would have to be."""
-        if token.line != self.line or token.hop <= self.complete_after:
-            return False
-        return (token.hop, token.content) not in self.taken

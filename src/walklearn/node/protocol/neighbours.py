@@ -51,22 +51,13 @@ def up(state: State, event: happened.NeighbourUp) -> Result:
 def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Result:
     """Note what a neighbour says of itself and of the walk; it may lack the final model."""
     theirs, effects = event.theirs, list[Effect]()
-    # Who does not reach this node does not tell its importance yet.
-    wrong = theirs.reaches_you and state.learner.disbelief(theirs.importance, theirs.degree)
-    if wrong:
-        effects.append(Note("incredible neighbour", wrong, event.neighbour))
-    link = state.with_link(event.neighbour, theirs=None if wrong else theirs)
+    link = state.with_link(event.neighbour, theirs=theirs)
     state, before = replace(state, links=link), state.record
     for line in filter(None, (theirs.newest, theirs.final)):
-        if state.believes(line, line.updates, event.now):
-            state = state.heard_of(line, event.now)
-        elif line > (state.record.newest_line or line):
-            state = state.doubting(line.updates)
-            effects.append(Note("incredible line", line.in_words, event.neighbour))
+        state = state.heard_of(line, event.now)
     state = _follow(state, event, effects)
-    digest = "" if wrong else theirs.final_digest
-    state = state.heard_of_end(event.neighbour, digest)
-    state = state.heard_of_confirmations(digest, theirs.confirmed_by)
+    state = state.heard_of_end(event.neighbour, theirs.final_digest)
+    state = state.heard_of_confirmations(theirs.final_digest, theirs.confirmed_by)
     if state.record is not before:
         effects.append(Remember(state.record))
     state, reminded = _remind(state, event.neighbour, theirs.had)
@@ -101,8 +92,6 @@ def _follow(
     progress, known, newest = event.theirs.progress, state.seen, state.record.newest_line
     if progress is None or newest is None or progress.mark.line.beginning != newest.beginning:
         return state
-    if not state.believes(progress.mark.line, progress.updates, event.now):
-        return state
     after = state.saw(progress.mark, progress.updates, event.now, progress.age_seconds)
     if after is not state and known is not None and event.now > known.moved_at + QUIET_SECONDS:
         others = [each for each, link in state.links.items() if link.up]
@@ -120,8 +109,8 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
     """Keep the final model of the newest line, tell it on, and end a walk that is still under way.
 
     The end of an older line ends the walk too: those who sent it may have ended and be gone, so a
-    second final model would never reach them. Of two final models that claim the same line one was
-    forged; all keep the one with the larger digest.
+    second final model would never reach them. Of two final models of
+    the same line all keep the one with the larger digest.
     """
     final, known = event.token, state.record.final
     if event.sender not in state.neighbours:
@@ -131,13 +120,8 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
     if known is not None and (final.line, final.digest) <= (known.line, known.digest):
         outcome = Outcome.ACCEPTED if final.digest == known.digest else Outcome.OBSOLETE
         return state, [Reply(Receipt(outcome, newest=known.line))]
-    if not state.believes(final.line, final.updates, event.now):
-        why = "there can be no such line, or not so many updates yet."
-        state, effects = decline(state.doubting(final.updates), why)
-        return state, [*effects, Note("incredible end", final.digest[:12], event.sender)]
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
     memory = state.record.memory.with_token_from(event.sender, final.mark, final.proof)
-    state = state.came_back(final.mark)
     record = replace(
         state.record, final=replace(final, proof=b""), memory=memory, place=Place.GONE,
         receiver=None, newest=max(state.record.newest or final.mark, final.mark),

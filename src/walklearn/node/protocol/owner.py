@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walklearn.node.protocol import events as happened
-from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Reply
+from walklearn.node.protocol.events import Note, Reply
 from walklearn.node.protocol.handover import begin, refuse, rest, take_a_rest
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline
@@ -12,7 +12,7 @@ from walklearn.node.protocol.tokens import Line
 from walklearn.node.protocol.values import replace
 
 # What is answered with a receipt, besides a token.
-_REPLIED = (happened.FinalArrived, happened.StartWalk, happened.ResumeWalk, happened.TrustAgain)
+_REPLIED = (happened.FinalArrived, happened.StartWalk, happened.ResumeWalk)
 
 
 def start(state: State, event: happened.StartWalk) -> Result:
@@ -57,11 +57,6 @@ def look(state: State, event: happened.Tick) -> Result:
     return state, [*effects, Note("walk resumed")]
 
 
-def slept(state: State, event: happened.Slept) -> Result:
-    """The others had so much more time, so the walk can have come further."""
-    return state.slept(event.seconds), []
-
-
 def _begin_again(state: State, now: float) -> Result:
     token = state.record.newest_model
     if token is None:
@@ -69,18 +64,6 @@ def _begin_again(state: State, now: float) -> Result:
         assert line is not None
         token = state.learner.first_token(line, state.learner.initial_model(line.walk))
     return begin(state, token, now)
-
-
-def trust(state: State, event: happened.TrustAgain) -> Result:
-    """Forget what was lost to a neighbour, because the two owners have spoken."""
-    tally = state.tally(event.neighbour)
-    if tally == tally.forgiven():
-        return decline(
-            state, "the walk was not lost to this neighbour: there is nothing to forgive."
-        )
-    state = state.with_tally(event.neighbour, tally.forgiven(), state.sent)
-    effects: list[Effect] = [Commit(state.record), Reply(Receipt(Outcome.ACCEPTED))]
-    return state, [*effects, Greet(event.neighbour)]
 
 
 def holds(state: State, event: happened.ResumeWalk) -> Result:

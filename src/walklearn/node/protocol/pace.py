@@ -27,7 +27,7 @@ HELLO_WALKING, HELLO_IDLE = 2.0, 5.0
 # A line that was begun from a copy was waited for: the next wait is twice as long. So a network
 # that is slower than anyone thought finds its pace instead of beginning again for ever.
 _BEGUN_AGAIN = 2.0 / _TIMES
-# Nor is it made longer than twice this, so that who makes the walk seem lost does not stop it.
+# Nor is it made longer than twice this, however often the walk is lost.
 _LONGEST_AGAIN = 150.0
 
 
@@ -75,11 +75,6 @@ def patience(limits: TimeLimits, returns: Longest) -> float:
     if limits.resume_after_seconds is not None:
         return limits.resume_after_seconds
     return min(_LONGEST, max(_SHORTEST_PATIENCE, _TIMES * returns.seconds))
-
-
-def shortest_patience(limits: TimeLimits) -> float:
-    """The least wait, in seconds, after which anybody takes the walk for lost."""
-    return limits.resume_after_seconds or _SHORTEST_PATIENCE
 
 
 def answer_within(limits: TimeLimits, answers: Longest, size: int = 0, attempts: int = 0) -> float:

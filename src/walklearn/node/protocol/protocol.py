@@ -46,17 +46,8 @@ If the walk was not lost, only work is: one of the two lines lives. A walk whose
 was never handed over, so nobody but its starter has a copy: any node starts it anew after the same
 wait.
 
-**Enemies inside.** Lines, updates and ends that no network can have reached since the last known
-progress are refused (`state.believes`). A token that arrives under a mark which this node has not
-taken, though it has seen a later one, is a second token of one line: it goes on as a new line, so
-that the two do not die of each other's traces; but not if it has fewer updates than the first had
-here, for it may be made up. So what is made up sets the walk back to where this node saw it in this
-line at most, by an eighth or 16 updates; and of true ones the one that came furthest goes on. (Two
-that cross on one link under the same hop die both: then the walk is lost, see above.) Progress that
-the walk has not made, told of its line, would make what it really does no news: whoever holds the
-token sees that it has not come so far, and renews it, to one update more than the line had at
-least, which are no more than were made since. A neighbour to which the walk is lost too often is
-not proposed any more, until the owner says so: see `tally`.
+**Assumptions.** Participants follow the protocol. They may crash, restart, be slow or unreachable,
+and return with an older disk. A participant that deviates can stop or spoil the walk.
 
 **Durability.** One commit a handover on either side: the receiver makes its visit before it
 commits, so the updated token and whom it leaves for are one transaction; forgetting is written
@@ -142,7 +133,6 @@ _PHASES = (Phase.IDLE, Phase.HOLDING, Phase.HANDING_OVER, Phase.FINISHED)
 _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.Started: (handover.wake, handover.wake, handover.resend, handover.wake),
     happened.Tick: (owner.look, handover.rest, handover.retry, handover.rest),
-    happened.Slept: (owner.slept,) * 4,
     happened.NewNeighbours: (neighbours.rewire,) * 4,
     happened.NeighbourUp: (neighbours.up, neighbours.up, handover.up_retry, neighbours.up),
     happened.NeighbourDown: (neighbours.down,) * 4,
@@ -156,7 +146,6 @@ _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.FinalAnswered: (neighbours.final_answered,) * 4,
     happened.StartWalk: (owner.start,) * 4,
     happened.ResumeWalk: (owner.resume, owner.holds, owner.resume, owner.done),
-    happened.TrustAgain: (owner.trust,) * 4,
     happened.StopAsked: (owner.stop,) * 4,
     happened.StoreFailed: (owner.undo,) * 4,
 }

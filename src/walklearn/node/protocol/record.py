@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from walklearn.node.protocol.learner import Kept
 from walklearn.node.protocol.reminders import Reminders
-from walklearn.node.protocol.tally import Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 
 
@@ -28,9 +27,8 @@ class Record:
     the line. token: the last one here, with the place it is at; if gone, still the newest model
     seen. receiver: whom it leaves for. final: the final model. contributions: how often this
     node's rows have shown in a model. kept: what the node remembers of the token's last visit.
-    tallies: what became of the tokens that each neighbour took. memory: what is remembered for
-    neighbours. ends: the digest of the final model that each neighbour has, by its last word, and
-    that other participants have, by a neighbour's word.
+    memory: what is remembered for neighbours. ends: the digest of the final model that each
+    neighbour has, by its last word, and that other participants have, by a neighbour's word.
     """
 
     newest: Mark | None = None
@@ -40,7 +38,6 @@ class Record:
     final: Token | None = None
     contributions: int = 0
     kept: Kept | None = None
-    tallies: Mapping[str, Tally] = field(default_factory=dict)
     memory: Reminders = field(default_factory=Reminders)
     ends: Mapping[str, str] = field(default_factory=dict)
 

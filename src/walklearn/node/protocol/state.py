@@ -13,14 +13,12 @@ from typing import Any
 
 from walklearn.node.agreement.plan import TimeLimits
 from walklearn.node.protocol import pace
-from walklearn.node.protocol.belief import LINES_AT_ONCE, Bounds
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.links import Arrivals, Handover, Link
+from walklearn.node.protocol.links import Handover, Link
 from walklearn.node.protocol.messages import Announcement, Progress
 from walklearn.node.protocol.pace import Longest, Sighting
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.reminders import proof_of
-from walklearn.node.protocol.tally import Sent, Tally
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.node.protocol.values import replace
 from walklearn.walks import View
@@ -44,10 +42,10 @@ class State:
     is begun before `rests_until`, after the disk or the arithmetic failed. `stopping` says that the
     process is to end.
 
-    `seen` is how far the walk has come, `bounds` how far it can have, `returns` how long nothing
-    moved of late. `arrivals` and `sent` are what came and what went. `sent_to` has the mark of the
-    last token or final model that this process sent to each neighbour, to removed ones too, for
-    they remember it. `began` is the newest mark that was on the disk when the process began.
+    `seen` is how far the walk has come, `returns` how long nothing moved recently. `sent_to` has
+    the mark of the last token or final model that this process sent to each neighbour, to removed
+    ones too, for they remember it. `began` is the newest mark that was on the disk when the process
+    began.
 
     The proofs that go with its tokens are made with `secret`: see `reminders`.
     """
@@ -62,10 +60,7 @@ class State:
     rests_until: float | None = None
     stopping: bool = False
     seen: Sighting | None = None
-    bounds: Bounds | None = None
     returns: Longest = Longest(1.0)  # noqa: RUF009
-    arrivals: Arrivals = Arrivals()  # noqa: RUF009
-    sent: Sent | None = None
     sent_to: Mapping[str, Mark] = field(default_factory=dict)
     began: Mark | None = None
     secret: bytes = b""
@@ -109,28 +104,10 @@ class State:
     def reclaims_at(self) -> float:
         """When the handover under way is given up; who has just come back has time to answer."""
         assert self.handover is not None
-        due = self.handover.since + pace.reclaim_after(
-            self._time_limits, self._answers_of(self.record.receiver), self._token_bytes
-        )
+        known = (self._time_limits, self._answers_of(self.record.receiver), self._token_bytes)
+        due = self.handover.since + pace.reclaim_after(*known)
         there_at = self.handover.there_at
-        return due if there_at is None else max(due, self._due_by(there_at))
-
-    def leaves_unanswered(self, now: float) -> bool:
-        """Whether the receiver is there, and does not answer the offer under way.
-
-        It has answered a greeting, was then sent the token again, and had as long to answer as
-        ever. What two neighbours say goes one way one after the other, so who is slow, or has a
-        slow line, is late with greetings too, and is waited for longer; who has ended or is cut off
-        answers none.
-        """
-        if self.handover is None or self.handover.there_at is None:
-            return False
-        return now >= self._due_by(self.handover.there_at)
-
-    def _due_by(self, sent_at: float) -> float:
-        """When an answer of the receiver to a token that was sent then is due."""
-        answers = self._answers_of(self.record.receiver)
-        return sent_at + pace.answer_within(self._time_limits, answers, self._token_bytes)
+        return due if there_at is None else max(due, there_at + pace.answer_within(*known))
 
     @property
     def resumes_at(self) -> float | None:
@@ -191,23 +168,14 @@ class State:
 
     def is_usable(self, neighbour: str) -> bool:
         """Whether the token may go there."""
-        return self.link(neighbour).usable(self.degree) and not self.distrusts(neighbour)
-
-    def distrusts(self, neighbour: str) -> bool:
-        """Whether the neighbour lost the walk too often; then the link is closed, both ways.
-
-        A node with one neighbour alone sends it every token, and some are lost far beyond it:
-        there, only tokens that were lost in plain sight count.
-        """
-        tally = self.tally(neighbour)
-        return tally.is_distrusted if self.degree > 1 else tally.lost_it
+        return self.link(neighbour).usable(self.degree)
 
     def announcement(self, neighbour: str, now: float | None = None) -> Announcement:
         """What to tell that neighbour now; without a time, without the progress."""
         return Announcement(
             degree=self.degree,
             importance=self.learner.importance,
-            reaches_you=self.link(neighbour).up and not self.distrusts(neighbour),
+            reaches_you=self.link(neighbour).up,
             newest=self.record.newest_line,
             final=self.record.final_line,
             progress=None if now is None else self._progress(now),
@@ -256,75 +224,20 @@ class State:
             return Line(updates, 1, self.fingerprint, walk)
         return Line(max(updates, newest.updates), newest.counter + 1, self.fingerprint, walk)
 
-    def believes(self, line: Line, updates: int, now: float) -> bool:
-        """Whether there can be such a line with so many updates, by what is known here.
-
-        Where nothing is known any updates are believed, and as many lines as the others believe
-        in at once.
-        """
-        if max(line.updates, updates) > self.learner.plan.updates:
-            return False
-        if self.bounds is None:
-            return line.counter <= LINES_AT_ONCE
-        return self.bounds.allow(line, updates, now)
-
-    def outruns_the_rate_for(self, now: float) -> float:
-        """For how many seconds the walk is too fast to be believed, as far as is seen here.
-
-        At most for so long that nobody takes it for lost; if it is still refused, it rests again.
-        """
-        if self.bounds is None:
-            return 0.0
-        longest = pace.shortest_patience(self._time_limits) / 3
-        return min(self.bounds.updates.short_for(now), longest)
-
-    def doubting(self, updates: int) -> State:
-        """So many updates were claimed, and refused: time may show that they can have been made."""
-        if self.bounds is None or updates > self.learner.plan.updates:
-            return self
-        return replace(self, bounds=self.bounds.asked_for(updates))
-
     def saw(self, mark: Mark, updates: int, now: float, age_seconds: float = 0.0) -> State:
         """Note how far the walk had come, and when; the wait for it begins anew.
 
         It moved after all that was known before, whatever age a neighbour claims.
         """
         known = self.seen
-        if known is None or self.bounds is None:
-            return self.first_saw(mark, updates, now)
+        if known is None:
+            return replace(self, seen=Sighting(mark, updates, now))
         if (mark, updates) <= (known.mark, known.updates):
             return self
-        moved_at = min(now, max(now - age_seconds, known.moved_at))
-        seen = Sighting(mark, updates, moved_at)
+        seen = Sighting(mark, updates, max(now - age_seconds, known.moved_at))
         begun_again = mark.line.beginning != known.mark.line.beginning and updates <= known.updates
         returns = pace.longest_return(self._time_limits, self.returns, known, seen, begun_again)
-        bounds = self.bounds.and_also(mark.line, updates, moved_at, now)
-        state = replace(self, seen=seen, returns=returns, bounds=bounds)
-        return state._missed(mark.line, known.updates, waited=now - known.moved_at)
-
-    def first_saw(self, mark: Mark, updates: int, now: float, away_seconds: float = 0.0) -> State:
-        """Note the first that this process knows of the walk, from so long before it began."""
-        reached = max(updates, mark.line.updates)
-        bounds = self._bounds(reached, mark.line.counter, now, away_seconds)
-        return replace(self, seen=Sighting(mark, updates, now), bounds=bounds)
-
-    def saw_nothing(self, now: float) -> State:
-        """Note that no walk is known: any number of updates is believed, lines as if it began now.
-
-        So a network that had to begin again often is believed by newcomers, if not at once.
-        """
-        return replace(self, bounds=self._bounds(self.learner.plan.updates, 0, now, 0.0))
-
-    def slept(self, seconds: float) -> State:
-        """What is believed of the walk counts as so much older."""
-        if self.bounds is None:
-            return self
-        older = Bounds(*(each._replace(at=each.at - seconds) for each in self.bounds))
-        return replace(self, bounds=older)
-
-    def _bounds(self, updates: int, counter: int, now: float, away_seconds: float) -> Bounds:
-        rate = self._time_limits.most_updates_per_second
-        return Bounds.beyond(updates, counter, now, away_seconds, rate)
+        return replace(self, seen=seen, returns=returns)
 
     def heard_of_end(self, neighbour: str, digest: str) -> State:
         """That neighbour has the final model of this digest; none if it is empty."""
@@ -346,47 +259,6 @@ class State:
             return self
         ends = {**ends, **dict.fromkeys(new[: self.learner.plan.nodes], digest)}
         return replace(self, record=replace(self.record, ends=ends))
-
-    def handed_over(self) -> State:
-        """Note that the receiver of the offer under way has taken it."""
-        token, receiver = self.record.token, self.record.receiver
-        if token is None or receiver not in self.neighbours:
-            return replace(self, sent=None)
-        sent = Sent(receiver, token.mark, token.updates)
-        return self.with_tally(receiver, self.tally(receiver).and_sent(), sent)
-
-    def came_back(self, mark: Mark) -> State:
-        """Note that a token or the end is here, and so what was sent last, if of the same line."""
-        sent = self.sent
-        if sent is None or mark < sent.mark or mark.line.beginning != sent.mark.line.beginning:
-            return self
-        return self.with_tally(sent.receiver, self.tally(sent.receiver).and_back(), None)
-
-    def _missed(self, line: Line, known: int, waited: float) -> State:
-        """Count what was sent as lost if this line was begun since: then it will not come back.
-
-        known: how many updates had been heard of; the line may have been begun from more. waited:
-        how long nothing had moved. A line that was begun sooner than anyone takes a walk for lost
-        says nothing of the receiver, unless it has signed it: with a book, its name is no forgery.
-        """
-        if self.sent is None or line.beginning == self.sent.mark.line.beginning:
-            return self
-        too_soon = waited < pace.shortest_patience(self._time_limits)
-        its_own = self.learner.plan.keeper is not None and line.reclaimer == self.sent.receiver
-        if too_soon and not its_own:
-            return replace(self, sent=None)
-        beyond = max(0, known - self.sent.updates, line.updates - self.sent.updates)
-        tally = self.tally(self.sent.receiver).and_missed(beyond)
-        return self.with_tally(self.sent.receiver, tally, None)
-
-    def with_tally(self, neighbour: str, tally: Tally, sent: Sent | None) -> State:
-        """The state with new counts of a neighbour, and what is waited for now."""
-        tallies = {**self.record.tallies, neighbour: tally}
-        return replace(self, record=replace(self.record, tallies=tallies), sent=sent)
-
-    def tally(self, neighbour: str) -> Tally:
-        """The fate of the tokens that this neighbour accepted."""
-        return self.record.tallies.get(neighbour, Tally())
 
     def proves_arrival(self, mark: Mark) -> bool:
         """Whether that handover, or one after it, shows that the offer under way was taken."""
@@ -415,16 +287,10 @@ class State:
         return replace(self, links=self.with_link(neighbour, answers=answers))
 
     def gave_up(self, now: float) -> State:
-        """Note that the receiver of the offer under way was waited for in vain.
-
-        If it was there all the same, the walk was lost to it in plain sight.
-        """
-        receiver, state = self.record.receiver, self
-        if receiver in self.neighbours and self.leaves_unanswered(now):
-            tally = self.tally(receiver).and_sent().and_missed(beyond=0)
-            state = self.with_tally(receiver, tally, None)
+        """Note that the receiver of the offer under way did not answer in time."""
+        receiver = self.record.receiver
         seconds = pace.unanswered(self._time_limits, self._answers_of(receiver))
-        return state.answered_after(receiver, seconds, now)
+        return self.answered_after(receiver, seconds, now)
 
     def with_link(self, neighbour: str, **changes: Any) -> Mapping[str, Link]:
         """The links, with some facts about one neighbour changed."""

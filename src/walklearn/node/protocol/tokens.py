@@ -155,11 +155,6 @@ class Token:
         """Its bytes, made once: the disk and the wire take the same."""
         return encode_token(self)
 
-    @property
-    def content(self) -> int:
-        """What tells two tokens of one mark apart, within one process."""
-        return hash((self.updates, self.model.tobytes()))
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 of its bytes, by which two nodes see that they have the same one."""
