@@ -93,7 +93,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         unknown = np.setdiff1d(labels, known)
         if unknown.size:
             raise ValueError(f"y has labels {unknown} that are not among the classes {known}.")
-        begun = None if go_on or self._resumed is None else self._resumed.classes
+        resumed = getattr(self, "_resumed", None)
+        begun = None if go_on or resumed is None else resumed.classes
         if begun is not None and begun != tuple(known.tolist()):
             raise ValueError(
                 f"the model to continue has the classes {begun}, and y has "

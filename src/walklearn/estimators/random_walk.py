@@ -11,7 +11,8 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,153 +51,175 @@ class Checked(NamedTuple):
     classes: Array | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RandomWalk(BaseEstimator):
-    """A linear model that walks over a graph and learns at every node; the estimators build on it.
+    """Base of the estimators: a linear model that learns at each node that its token visits.
 
-    Rows may be sparse (any of SciPy's kinds) and stay so: an update then costs their entries that
-    are not 0 (in a `Box` all). The trace and the counts of clipped rows are computed from the rows:
-    they are for you, not for publishing.
+    Rows may be sparse (any SciPy format) and stay sparse: an update then costs as many operations
+    as its rows have nonzero entries (in a `Box` all). `trace_` and `clipped_rows_` are computed
+    from the rows: do not publish them.
 
     Parameters
     ----------
     graph
-        Who can talk to whom: a name ("erdos-renyi", …), a `Graph`, a networkx or igraph graph,
-        a SciPy adjacency, or the path of an edge list. A graph that is named is drawn with a
-        node for each name in `nodes`.
+        Communication graph: a name ("erdos-renyi", …), a `Graph`, a networkx or igraph graph, a
+        SciPy adjacency, or the path of an edge list. A graph given by name is drawn with a node
+        for each name in `nodes`.
     walk
-        "uniform" (nodes tell neighbours only their degrees), "weighted" (visits, and the steps
-        of the paper's update, follow L_i, which the nodes tell), "simple", or a walk such as
-        walks.Jumping(...). "auto" is uniform, and weighted only where ε is about L_i alone.
+        "uniform" (nodes disclose only their degrees to neighbours), "weighted" (visits, and steps
+        of "sgd", follow L_i, which the nodes disclose), "simple", or a walk such as
+        walks.Jumping(...). "auto" is uniform, and weighted only if ε is about L_i alone.
     update
-        What a visit does. "saga" remembers gradients and ends at the minimiser; "sgd" is the
-        paper's; or pass an update such as updates.Saga(). "auto" is Saga, unless something is
-        private, or step_size or average is given: then the paper's. With memory the walk only
-        chooses the next node, and the last model predicts.
+        "saga" stores gradients and converges to the minimiser; "sgd" is the paper's update; or an
+        update such as updates.Saga(). "auto" is "saga", and "sgd" if something is private, or if
+        step_size or average is given. With "saga" the last model predicts.
     loss
         A loss, or its name: "logistic" or "squared-hinge" (two classes, no probabilities) for a
         classifier, "squared" or "huber" for a regressor, such as losses.Huber(10.0), whose
-        threshold is in the units of y. By default "logistic" for two classes, softmax for more,
-        and "squared" for numbers.
+        threshold is in the units of y. The default is "logistic" for two classes, softmax for
+        more, and "squared" for numbers.
     penalty
         The factor of ½‖w‖² in the objective, the intercept included.
     epsilon, delta
-        The total for everything that leaves a node because of its rows, the model included. The
-        clip, the noise, the number of contributions, the steps and the length of the walk
-        follow from public facts (`privacy.plan_budget`, `budget_plan_`): `schema`, or
-        `row_length`, or `feature_bound`.
+        The total for everything that leaves a node because of its rows, the model included. Clip,
+        noise, number of contributions, steps and length of the walk follow from public facts
+        (`privacy.plan_budget`, `budget_plan_`): `schema`, `row_length` or `feature_bound`.
     protect
-        What ε is about: one row of a node is replaced ("rows"), or all of them ("node").
+        The unit of ε: one row of a node is replaced ("rows"), or all of them ("node").
     model
         "in the clear" leaves the model unprotected: ε is then about the L_i of a weighted walk
         alone, released by `mechanism`, and the total is ε = ∞.
     schema
-        Public scales of the columns, a `files.Schema`, the path of its file or its content,
-        such as {"*": {"centre": 0, "spread": 1}}. Columns of arrays are x0, x1, … What is
-        beyond 3 spreads, or a range, is cut off, also of rows to predict.
+        Public scales of the columns: a `files.Schema`, the path of its file, or its content, such
+        as {"*": {"centre": 0, "spread": 1}}. Columns of arrays are x0, x1, … Values beyond 3
+        spreads, or beyond a range, are cut off, also in rows to predict.
     row_length
-        How long rows typically are, where they come in units of a typical spread.
+        The typical length of a row, in units of a typical spread.
     feature_bound
-        A public length, in the units that are trained in (those of the schema, where there is
-        one); longer rows are shortened to it and counted in `clipped_rows_` (those to predict
-        are taken as they are). What was scaled by the rows' own numbers before (a
-        StandardScaler) leaks.
+        A public length, in the units of training (those of the schema, if there is one). Longer
+        rows are shortened to it and counted in `clipped_rows_`; rows to predict are not. Rows
+        that were scaled by numbers computed from them (a StandardScaler) leak.
     max_rows
-        A public cap on the rows of a node (on their total weight, where they have weights), for
-        the bounds of L_i. How many rows a node has counts as public, cap or not, unless
-        protect="node": then it does not show.
+        A public cap on the rows of a node (on their total weight), for the bounds of L_i. The
+        number of rows of a node counts as public, with or without a cap, unless protect="node".
     total_rows
-        The number M of all rows, where it is public. Without it and with protect="node" every
-        node counts the same.
+        The number M of all rows, if it is public. Without it and with protect="node" every node
+        counts the same.
     target_centre, target_spread
-        Of a regressor: a typical target and how far targets typically are from it, both public.
-        epsilon and model_privacy need them, here or in the schema under the name of y (a column of
-        a data frame). Noise on the model is made for targets of spread 1, so a protected model is
-        trained on (y − target_centre) / target_spread, cut at ±3, which bounds what an
-        extreme target can do. Centre and spread are folded into `coef_` and `intercept_`, and
-        predictions are in the units of y; losses in `trace_` are in units of the spread. Without
-        protection of the model they change nothing. A centre other than 0 needs an intercept.
+        A regressor's public typical target, and the typical deviation from it. epsilon and
+        model_privacy need them, here or in the schema under the name of y (a column of a data
+        frame). A protected model is trained on (y − target_centre) / target_spread, cut at ±3,
+        which bounds the effect of extreme targets. Centre and spread are folded into `coef_` and
+        `intercept_`; losses in `trace_` are in units of the spread. Without protection of the
+        model they have no effect. A centre other than 0 needs an intercept.
     mechanism
-        What releases L_i where the model is in the clear: a name in `privacy.MECHANISMS`. None
-        chooses the one with the least error, and the uniform walk where none is worth its cost.
+        The mechanism for L_i if the model is in the clear: a name in `privacy.MECHANISMS`. None
+        chooses the one with the smallest error, and the uniform walk if none is worth its cost.
     model_privacy
-        A `ModelNoise` made by hand: clipping, noise and a cap on what each node adds to the
-        model. It cannot be given together with epsilon, from which one follows; its ε is told
-        at `delta`, or 1e-5.
+        A `ModelNoise`: clipping, noise and a cap on the contributions of a node. It excludes
+        epsilon, from which one follows; its ε is computed at `delta`, or 1e-5.
     steps
-        How many updates to make. By default a walk with memory goes on until the gradient that
-        the token knows is at most `tol` · penalty · ‖w‖ and stays so for a whole round of the
-        network; one with the paper's update until doubling the walk changes the loss by less
-        than `tol` times what a model of zeros loses. Under privacy the loss is not looked at,
-        and the length follows from public numbers.
+        The number of updates. By default "saga" continues until the gradient that the token knows
+        is at most `tol` · penalty · ‖w‖ for a whole round of the network, and "sgd" until doubling
+        the walk changes the loss by less than `tol` times the loss of a model of zeros. Under
+        privacy the loss is not evaluated, and the length follows from public numbers.
     max_steps
-        The most updates a walk without `steps` makes: by default a million or 50 per node, with
-        memory 20 times that.
+        The maximum of updates without `steps`: by default a million or 50 per node, with "saga" 20
+        times that.
     tol
-        When a walk without `steps` stops; by default 1e-4 with memory, and so close are the
-        coefficients to the minimiser, else 3e-3.
+        The tolerance of a walk without `steps`: by default 1e-4 with "saga", the relative distance
+        from the minimiser, else 3e-3.
     step_size
-        The step of the paper's update: a step size, or the constant c of c / k^0.51 (as steps
-        fall that are found, and those of `walklearn train --step-constant`). By default it
-        follows from the constants L_i, under privacy from what was released and the public
-        bounds.
+        The step of "sgd": a step size, or the constant c of c / k^0.51 (also `walklearn train
+        --step-constant`). By default it follows from the constants L_i; under privacy from what
+        was released and the public bounds.
     batch
-        How many of its rows, picked at random, a node looks at in an update; by default all.
-        Where nodes are big a few dozen are nearly as good as hundreds, and cost less.
+        The number of randomly chosen rows of a node in an update; by default all. If nodes are
+        large, a few dozen are nearly as good as hundreds, and cost less.
     average
-        Which model of the paper's update predicts: "tail" is the average over the last half of
-        the walk, "all" the paper's over all of it, "none" the last model. "auto" is "tail", but
-        "none" where epsilon protects the model, and with memory.
+        The model of "sgd" that predicts: "tail" is the average over the last half of the walk,
+        "all" the average over all of it, "none" the last model. "auto" is "tail", but "none" if
+        epsilon protects the model, and with "saga".
     fit_intercept
-        Whether the model has an intercept.
+        True if the model has an intercept.
     standardise
-        Whether to train in units in which columns have mean 0 and deviation 1 (penalty and
-        domain apply there). "auto" does unless something is private, for the units come from
-        the rows. Columns of sparse rows are not shifted, only divided by their largest entry.
+        True to train in units in which columns have mean 0 and deviation 1 (penalty and domain
+        apply there). "auto" does so unless something is private, because the units are computed
+        from the rows. Columns of sparse rows are not shifted, only divided by their largest entry.
     domain
-        The set that the model is kept in, such as domains.Ball(10.0).
+        The set that contains the model, such as domains.Ball(10.0).
     laziness
-        The chance that a walk given by name stays put; any above 0 cures a walk of period 2. None
-        chooses it by the spectral gap of the graph.
+        The probability that a walk given by name stays put; any above 0 removes a period of 2.
+        None chooses it by the spectral gap of the graph.
     warm_start
-        Whether fit goes on with the token of the last fit; what was remembered of its rows is
-        forgotten, the model is not.
+        True if fit continues with the token of the last fit: the model stays, and stored gradients
+        are dropped.
     random_state
-        A number makes everything repeatable, releases too, which then protect nobody, and the
-        ledger says "simulated". None draws noise exactly, from the operating system's entropy
-        (the extra `privacy`), which takes some 40 µs a number.
+        A number makes everything repeatable, also releases, which then protect nobody: the ledger
+        says "simulated". None draws noise exactly, from the operating system's entropy (the extra
+        `privacy`), at about 40 µs a number.
     callback
-        A function that is called as callback(updates, loss) at the end of each round;
-        `MlflowCallback()` logs every fit to MLflow.
+        A function that is called as callback(updates, loss) after each round; `MlflowCallback()`
+        logs every fit to MLflow.
 
     Attributes
     ----------
     coef_, intercept_
         The model that predicts.
     classes_
-        The labels, of a classifier.
+        The labels of a classifier.
     n_iter_
-        How many updates were made.
+        The number of updates.
     trace_
-        Losses and messages on the way.
+        Losses and messages during the fit.
     fit_plan_
-        The `FitPlan` that was run: all choices, with their reasons.
+        The `FitPlan` of the fit: all choices, with their reasons.
     ledger_
-        What was published, at what cost.
+        The releases and their cost.
     budget_plan_
-        What became of ε and δ.
+        The split of ε and δ.
     model_noise_
-        The clipping, noise and cap that protected the model.
+        The clip, noise and cap that protected the model.
     graph_, walk_, update_
-        What was walked on, who was next, and what a visit did.
+        The graph, the walk and the update of the fit.
     step_size_
-        The step of the paper's update; None where an update found its own.
+        The step of "sgd"; None if the update found its own.
     weights_, average_
         The last model and the average, the intercept last.
     """
 
-    _state: State
-    _resumed: Model | None = None
-    _predicts_numbers = False
+    graph: Any = "erdos-renyi"
+    walk: str | Walk = "auto"
+    update: str | Update = "auto"
+    loss: str | Loss | None = None
+    penalty: float = 1e-3
+    epsilon: float | None = None
+    delta: float | None = None
+    protect: Unit = "rows"
+    model: str | None = None
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None
+    row_length: float | None = None
+    feature_bound: float | None = None
+    max_rows: float | None = None
+    total_rows: float | None = None
+    target_centre: float | None = None
+    target_spread: float | None = None
+    mechanism: str | None = "laplace"
+    model_privacy: ModelNoise | None = None
+    steps: int | None = None
+    max_steps: int | None = None
+    tol: float | None = None
+    step_size: float | StepSize | None = None
+    batch: int | None = None
+    average: Average | Literal["auto"] = "auto"
+    fit_intercept: bool = True
+    standardise: bool | str = "auto"
+    domain: Domain | None = None
+    laziness: float | None = 0.0
+    warm_start: bool = False
+    random_state: Any = None
+    callback: Callable[[int, float], object] | None = None
+    _predicts_numbers: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """An estimator's docstring explains all parameters, which are written here once."""
@@ -205,73 +228,6 @@ class RandomWalk(BaseEstimator):
             shared = RandomWalk.__doc__[RandomWalk.__doc__.index("    Parameters\n") :].rstrip()
             head, mark, examples = cls.__doc__.partition("    Examples\n")
             cls.__doc__ = f"{head}{shared}\n\n{mark}{examples}"
-
-    def __init__(
-        self,
-        *,
-        graph: Any = "erdos-renyi",
-        walk: str | Walk = "auto",
-        update: str | Update = "auto",
-        loss: str | Loss | None = None,
-        penalty: float = 1e-3,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        protect: Unit = "rows",
-        model: str | None = None,
-        schema: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
-        row_length: float | None = None,
-        feature_bound: float | None = None,
-        max_rows: float | None = None,
-        total_rows: float | None = None,
-        target_centre: float | None = None,
-        target_spread: float | None = None,
-        mechanism: str | None = "laplace",
-        model_privacy: ModelNoise | None = None,
-        steps: int | None = None,
-        max_steps: int | None = None,
-        tol: float | None = None,
-        step_size: float | StepSize | None = None,
-        batch: int | None = None,
-        average: Average | Literal["auto"] = "auto",
-        fit_intercept: bool = True,
-        standardise: bool | str = "auto",
-        domain: Domain | None = None,
-        laziness: float | None = 0.0,
-        warm_start: bool = False,
-        random_state: Any = None,
-        callback: Callable[[int, float], object] | None = None,
-    ) -> None:
-        self.graph = graph
-        self.walk = walk
-        self.update = update
-        self.loss = loss
-        self.penalty = penalty
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protect = protect
-        self.model = model
-        self.schema = schema
-        self.row_length = row_length
-        self.feature_bound = feature_bound
-        self.max_rows = max_rows
-        self.total_rows = total_rows
-        self.target_centre = target_centre
-        self.target_spread = target_spread
-        self.mechanism = mechanism
-        self.model_privacy = model_privacy
-        self.steps = steps
-        self.max_steps = max_steps
-        self.tol = tol
-        self.step_size = step_size
-        self.batch = batch
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.standardise = standardise
-        self.domain = domain
-        self.laziness = laziness
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.callback = callback
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -491,7 +447,8 @@ class RandomWalk(BaseEstimator):
             self.feature_names_in_ = prepared.given.names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._state, self._resumed = ended.state, None
+        self._state = ended.state
+        self.__dict__.pop("_resumed", None)
         self._set_attributes(ended)
         self.trace_ = trace_of(self, ended)
         fitted = getattr(self.callback, "fitted", None)
@@ -528,7 +485,7 @@ class RandomWalk(BaseEstimator):
             self.get_params(deep=False), names, target if named else None,
             self._predicts_numbers,
         )  # fmt: skip
-        state = self._state if go_on else State(resumed=self._resumed)
+        state = self._state if go_on else State(resumed=getattr(self, "_resumed", None))
         given = Given(*checked, given_names, nodes, sample_weight)
         return prepare(request, given, state, self.random_state, partial)
 

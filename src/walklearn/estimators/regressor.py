@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
     True
     """
 
-    _predicts_numbers = True
+    _predicts_numbers: ClassVar[bool] = True
 
     def partial_fit(
         self,
