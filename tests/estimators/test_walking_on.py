@@ -157,9 +157,9 @@ def test_new_nodes_join_and_known_ones_keep_their_numbers() -> None:
     model.partial_fit(X, y, nodes=np.array(["a", "b", "c"])[rows % 3])
     assert model._state.network.names == ("b", "d", "a", "c")
     assert model.graph_.node_count == model.ledger_.nodes == 4
-    with pytest.raises(ValueError, match=r"earlier rows .*nodes=\.\.\."):
+    with pytest.raises(ValueError, match=r"earlier rows .*nodes="):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"network: .*graph"):
+    with pytest.raises(ValueError, match=r"network .*graph"):
         model.set_params(graph="ring").partial_fit(X, y, nodes=rows % 3)
 
 

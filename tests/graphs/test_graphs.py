@@ -362,7 +362,7 @@ def test_a_graph_in_pieces_is_refused_with_its_sizes():
         graphs.from_edges(PIECES, nodes=7)
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.component_count, error.largest_component) == (4, 3)
-    for part in ("4 pieces", "3 of 7 nodes", "node 5, 6", 'connected="largest"'):
+    for part in ("4 pieces", "3 of 7 nodes", "from node 2 to 0, 1, 5 and 6", 'connected="largest"'):
         assert part in str(error)
 
 
@@ -475,8 +475,8 @@ def test_read_edge_list_as_snap_publishes_them(tmp_path):
     [
         ("0 1 0.5\n1 2 7\n2 0 1\n", "first two of 3 columns"),
         ("0,1,5\n1,2,3\n2,0,1\n", "first two of 3 columns"),
-        ("0 1\n1 1\n1 2\n2 0\n", "1 line joins"),
-        ("0 1\n1 1\n2 2\n1 2\n2 0\n", "2 lines join"),
+        ("0 1\n1 1\n1 2\n2 0\n", "left out 1 edge"),
+        ("0 1\n1 1\n2 2\n1 2\n2 0\n", "left out 2 edges"),
         ("from,to,km\n0,1,5\n1,2,3\n2,0,1\n", "first two of 3 columns"),
         ("from,to\n0,1\n1 2\n2,0\n", "line 1, 'from,to',"),
         ("% konect\n1 2\n2 3\n3 1\n", "numbered 0 to 2"),
@@ -504,24 +504,24 @@ BAD = {
     "indptr start": (lambda: Graph([1, 1, 2], [1, 0]), "runs from 1 to 2"),
     "float indices": (lambda: Graph([0, 1, 2], [1.0, 0.0]), "^indices .*integers"),
     "matrix indices": (lambda: Graph([0, 1, 2], [[1, 0]]), "one-dimensional"),
-    "index range": (lambda: Graph([0, 1, 2], [1, 2]), r"node 1 has neighbour 2, .* 0\.\.1"),
-    "negative index": (lambda: Graph([0, 1, 2], [-1, 0]), "node 0 has neighbour -1"),
-    "loop": (lambda: Graph([0, 1, 3], [1, 0, 1]), "node 1 .*self loop"),
-    "double": (lambda: Graph([0, 2, 4], [1, 1, 0, 0]), "node 0 lists neighbour 1 twice"),
-    "one way": (lambda: Graph([0, 1, 3, 3], [1, 0, 2]), "node 1 lists 2 but 2 does not list 1"),
-    "one way back": (lambda: Graph([0, 0, 1], [0]), "node 1 lists 0 but 0 does not list 1"),
-    "alone": (lambda: Graph([0, 1, 2, 2], [1, 0]), r"1 of them \(node 2\)"),
-    "edge loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"edge 1, \(1, 1\), .*self loop"),
-    "edge range": (lambda: graphs.from_edges([(0, 5)], 3), r"edge 0, \(0, 5\), .* 0\.\.2"),
-    "edge sign": (lambda: graphs.from_edges([(0, 1), (-1, 0)]), r"edge 1, \(-1, 0\)"),
+    "index range": (lambda: Graph([0, 1, 2], [1, 2]), r"edge \(1, 2\) has a node .* 0\.\.1"),
+    "negative index": (lambda: Graph([0, 1, 2], [-1, 0]), r"edge \(0, -1\) has a node"),
+    "loop": (lambda: Graph([0, 1, 3], [1, 0, 1]), r"edge \(1, 1\) is a self loop"),
+    "double": (lambda: Graph([0, 2, 4], [1, 1, 0, 0]), r"edge \(0, 1\) occurs twice"),
+    "one way": (lambda: Graph([0, 1, 3, 3], [1, 0, 2]), r"edge \(1, 2\) has no reverse"),
+    "one way back": (lambda: Graph([0, 0, 1], [0]), r"edge \(1, 0\) has no reverse"),
+    "alone": (lambda: Graph([0, 1, 2, 2], [1, 0]), "from node 0 to 2"),
+    "edge loop": (lambda: graphs.from_edges([(0, 1), (1, 1)]), r"edge \(1, 1\) is a self loop"),
+    "edge range": (lambda: graphs.from_edges([(0, 5)], 3), r"edge \(0, 5\) has a node .* 0\.\.2"),
+    "edge sign": (lambda: graphs.from_edges([(0, 1), (-1, 0)]), r"edge \(-1, 0\)"),
     "edge floats": (lambda: graphs.from_edges([(0.0, 1.0)]), "whole numbers"),
-    "edge triples": (lambda: graphs.from_edges([(0, 1, 2)]), r"got \[0, 1, 2\]; weights"),
-    "no edges": (lambda: graphs.from_edges([]), "how many nodes"),
+    "edge triples": (lambda: graphs.from_edges([(0, 1, 2)]), r"without weights, got \[0, 1, 2\]"),
+    "no edges": (lambda: graphs.from_edges([]), "number of nodes"),
     "zero nodes": (lambda: graphs.from_edges([], 0), "one node"),
     "edge choice": (lambda: graphs.from_edges([(0, 1)], connected="retry"), '"error" or "largest"'),
     "matrix shape": (lambda: graphs.from_scipy(np.ones((2, 3))), "square"),
-    "matrix diagonal": (lambda: graphs.from_scipy(np.eye(2)), "node 0 .*self loop"),
-    "matrix one way": (lambda: graphs.from_scipy(np.eye(3, k=1)), "not symmetric: node 0 lists 1"),
+    "matrix diagonal": (lambda: graphs.from_scipy(np.eye(2)), r"edge \(0, 0\) is a self loop"),
+    "matrix one way": (lambda: graphs.from_scipy(np.eye(3, k=1)), r"edge \(0, 1\) has no reverse"),
     "directed": (lambda: graphs.from_networkx(nx.DiGraph([(0, 1)])), "to_undirected"),
     "multigraph": (lambda: graphs.from_networkx(nx.MultiGraph([(0, 1)])), r"networkx\.Graph\("),
     "networkx loop": (lambda: graphs.from_networkx(nx.Graph([("a", "a")])), "node 'a' has a self"),

@@ -111,10 +111,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: graphs.erdos_renyi(9, 0.9, seed="a"), "seed .*'a'"),  # type: ignore[arg-type]
     "a negative seed of a graph": (lambda: graphs.watts_strogatz(9, 2, 0.1, seed=-1), "seed .*-1"),
     "NaN in a matrix": (lambda: graphs.as_graph(np.full((3, 3), np.nan)), "NaN"),
-    "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), "node 2"),
+    "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), "node 0 to 2"),
     "disconnected draw": (
         lambda: graphs.erdos_renyi(50, 0.01, seed=1),
-        '38 pieces.*node 0, 2, .*connected="largest"'),
+        '38 pieces.*node 6 to 0, 1, .*connected="largest"'),
     "numbered from 1": (lambda: graphs.from_edges([(1, 2), (2, 3)]), "begin at 1"),
     "rows beyond double precision": (
         lambda: wl.Problem(1e160 * np.asarray(X), Y, penalty=1.0).solution, r"X .*1e\+160"),

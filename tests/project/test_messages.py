@@ -86,22 +86,21 @@ SHELL: dict[str, tuple[str, str]] = {
         "line with names above it."),
     "a graph in pieces": (
         "train rows.csv --target label --node-column site --graph pieces.txt --out m",
-        "pieces.txt: the graph is not connected: it has 2 pieces, and no path leads from '0' to "
-        "'5', '6', '7', '8' and '9'. A token could never visit all nodes: add edges, or leave the "
-        "rows and edges of some out."),
+        "pieces.txt: the graph is not connected: it has 2 pieces, the largest with 5 of 10 nodes. "
+        "No path leads from node '0' to '5', '6', '7', '8' and '9'. Add edges, or leave out the "
+        "rows and edges of some nodes."),
     "edges numbered from 1": (
         "train rows.csv --target label --node-column site --graph from1.txt --out m",
-        "rows.csv, row 1 (line 2): node '0' owns this row and has no edge in from1.txt, whose "
-        "nodes are 1 to 10: the rows count nodes from 0 and the edges from 1. Let both do the "
-        "same."),
+        "rows.csv, row 1 (line 2): node '0' owns this row and is not in from1.txt, whose nodes "
+        "are 1 to 10. The rows count nodes from 0 and the edges from 1: number them alike."),
     "edges with other names": (
         "train rows.csv --target label --node-column site --graph names.txt --out m",
-        "rows.csv, row 1 (line 2): node '0' owns this row and has no edge in names.txt, whose "
-        "nodes are 'bern', 'oslo' and 'rome'. Both files must use the same names."),
+        "rows.csv, row 1 (line 2): node '0' owns this row and is not in names.txt, whose nodes "
+        "are 'bern', 'oslo' and 'rome'. Rows and edges must use the same names."),
     "edges with a word too many": (
         "train rows.csv --target label --node-column site --graph weights.txt --out m",
         'weights.txt, line 1: expected two nodes, such as "oslo rome" or "oslo,rome" (names with '
-        "spaces in them need a comma or a tab between), got '0 1 heavy'."),
+        "spaces need a comma or a tab between them), got '0 1 heavy'."),
     "numbers with a decimal comma": (
         "train comma.csv --target label --out m",
         "comma.csv: column 'temperature' holds numbers with a comma, such as '36,5'. Write them "
@@ -112,7 +111,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "a row (--node-column), or let the graph have a node for each row (--graph erdos-renyi)."),
     "a misspelt graph": (
         "train rows.csv --target label --graph rign --out m",
-        "'rign' is neither a family of graphs nor a file that is there. Did you mean 'ring'? The "
+        "'rign' is neither a family of graphs nor an existing file. Did you mean 'ring'? The "
         "families are ring, star, complete, grid, torus, hypercube, barbell, erdos-renyi, "
         "geometric, random-regular, watts-strogatz, barabasi-albert. A file has an edge such as "
         '"3 7" on each line.'),
@@ -188,7 +187,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "train spaces.csv --target label --out m": ("spaces.csv", "'label'", "'age label'"),
     "train rows.csv --target label --drop site --graph pieces.txt --out m": ("5 of 10 nodes",),
     "train rows.csv --target label --drop site --graph loop.txt --out m": (
-        "Note: loop.txt: 1 line", "10 nodes", "--node-column"),
+        "Note: loop.txt: left out 1 edge", "10 nodes", "--node-column"),
     f"train rows.csv --target label {PRIVATE} --model-noise 3 1e-5 1 5 --out m": (
         "epsilon", "--model-noise"),
     "predict there rows.csv --out rows.csv/p.csv": ("rows.csv is a file",),
@@ -319,13 +318,13 @@ def test_numbers_whose_squares_are_infinite_are_trained_on_without_a_word_of_num
 API: dict[str, tuple[Callable[[], Any], str]] = {
     "disconnected": (
         lambda: graphs.from_edges([(0, 1), (2, 3)]),
-        "the graph is not connected: it has 2 pieces, the largest with 2 of 4 nodes. Add edges, "
-        "or keep its largest piece only (in Python: graphs.as_graph or graphs.from_edges with "
-        'connected="largest").'),
+        "the graph is not connected: it has 2 pieces, the largest with 2 of 4 nodes. No path "
+        "leads from node 0 to 2 and 3. Add edges, or keep its largest piece only (in "
+        'Python: graphs.as_graph or graphs.from_edges with connected="largest").'),
     "edges by name": (
         lambda: graphs.from_edges([("a", "b")]),  # type: ignore[list-item]
-        "edges must be pairs (i, j) of whole numbers from 0, got ['a', 'b']. Nodes with names: "
-        "graphs.from_networkx(networkx.Graph(edges)), or a file for graphs.read_edge_list"),
+        "edges must be pairs (i, j) of whole numbers from 0, got ['a', 'b']. For nodes with names "
+        "use graphs.from_networkx(networkx.Graph(edges)), or a file and graphs.read_edge_list."),
     "NaN": (
         lambda: wl.Problem(np.where(X > 0, np.nan, X), Y),
         "row 0 has a value that is NaN or infinite (3 such rows in all). Drop these rows or fill "

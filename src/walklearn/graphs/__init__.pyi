@@ -18,10 +18,10 @@ from .graph import Graph as Graph
 from .independent_edges import erdos_renyi as erdos_renyi
 from .independent_edges import geometric as geometric
 from .independent_edges import stochastic_block as stochastic_block
-from .named_edges import Network as Network
-from .named_edges import read_network as read_network
 from .names import FAMILIES as FAMILIES
+from .placement import Network as Network
 from .placement import place_rows as place_rows
+from .placement import read_network as read_network
 from .positions import spring_layout as spring_layout
 from .preferential_attachment import barabasi_albert as barabasi_albert
 from .rewired_edges import random_regular as random_regular

@@ -1,30 +1,32 @@
-"""Whether a token can reach every node, and whether it then alternates between two sides.
+"""Connectedness of a graph, and whether it is bipartite.
 
 >>> component_labels(np.array([0, 1, 2, 2]), np.array([1, 0])).tolist()
 [0, 0, 1]
 """
 
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs.sparse_rows import IndexArray, adjacency_matrix, check_size
+from walklearn.wording import listed
 
-FEW_NODES = 1000  # so many are searched sooner than SciPy's search is loaded
+FEW_NODES = 1000  # so few are searched faster than SciPy loads
 
 
 class DisconnectedGraphError(ValueError):
-    """A graph that should be connected falls into pieces.
+    """A graph is not connected.
 
     Parameters
     ----------
     message
-        What the user is told.
+        The message for the user.
     component_count
-        How many pieces there are.
+        The number of pieces.
     largest_component
-        How many nodes the largest piece has.
+        The number of nodes of the largest piece.
 
     Examples
     --------
@@ -41,27 +43,28 @@ class DisconnectedGraphError(ValueError):
         self.largest_component = largest_component
 
 
-def refuse_disconnected(labels: NDArray[np.int32], hint: str) -> NoReturn:
-    """Say in how many pieces the graph falls, how big they are, and what to do."""
+def refuse_disconnected(
+    labels: NDArray[np.int32], hint: str, names: Sequence[Any] | None = None
+) -> NoReturn:
+    """Raise a DisconnectedGraphError with the sizes of the pieces and nodes outside the largest."""
     sizes = np.bincount(labels)
-    largest = int(sizes.max())
-    message = (
-        f"the graph is not connected: it has {sizes.size} pieces, "
-        f"the largest with {largest} of {labels.size} nodes"
+    called: Sequence[Any] = range(labels.size) if names is None else names
+    inside = labels == sizes.argmax()
+    apart = [called[node] for node in np.flatnonzero(~inside).tolist()]
+    raise DisconnectedGraphError(
+        f"the graph is not connected: it has {sizes.size} pieces, the largest with {sizes.max()} "
+        f"of {labels.size} nodes. No path leads from node {called[int(inside.argmax())]!r} to "
+        f"{listed(apart, 5)}. {hint}",
+        sizes.size,
+        int(sizes.max()),
     )
-    alone = np.flatnonzero(sizes[labels] == 1)
-    if alone.size:
-        more = ", ..." if alone.size > 5 else ""
-        names = ", ".join(map(str, alone[:5])) + more
-        message += f"; without any neighbour: {alone.size} of them (node {names})"
-    raise DisconnectedGraphError(f"{message}. {hint}", sizes.size, largest)
 
 
 def component_labels(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int32]:
     """Number the connected component of every node; all 0 when there is only one."""
     check_size(indptr.size - 1, indices.size)
     connected = np.zeros(indptr.size - 1, dtype=np.int32)
-    if indptr.size <= FEW_NODES and _all_reached(indptr, indices):
+    if indptr.size <= FEW_NODES and _reaches_all(indptr, indices):
         return connected
     from scipy.sparse.csgraph import breadth_first_order, connected_components
 
@@ -72,19 +75,19 @@ def component_labels(indptr: IndexArray, indices: IndexArray) -> NDArray[np.int3
     return labels
 
 
-def _all_reached(indptr: IndexArray, indices: IndexArray) -> bool:
+def _reaches_all(indptr: IndexArray, indices: IndexArray) -> bool:
     """True if every node can be reached from node 0; for a few nodes, without SciPy."""
-    starts, seen, waiting = indptr.tolist(), {0}, [0]
-    while waiting and len(seen) < len(starts) - 1:
+    starts, reached, waiting = indptr.tolist(), {0}, [0]
+    while waiting and len(reached) < len(starts) - 1:
         node = waiting.pop()
-        new = set(indices[starts[node] : starts[node + 1]].tolist()) - seen
-        seen |= new
+        new = set(indices[starts[node] : starts[node + 1]].tolist()) - reached
+        reached |= new
         waiting += new
-    return len(seen) == len(starts) - 1
+    return len(reached) == len(starts) - 1
 
 
 def is_two_sided(indptr: IndexArray, indices: IndexArray) -> bool:
-    """Whether a connected graph splits in two sides with all edges across."""
+    """True if a connected graph splits into two sides with all edges between them."""
     from scipy.sparse.csgraph import breadth_first_order
 
     # In a breadth-first tree every node takes the side opposite its parent's; the graph is

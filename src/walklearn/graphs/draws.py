@@ -1,12 +1,7 @@
-"""What all random graphs share: the seed, and what to do with a draw that comes out in pieces.
+"""Seeds of random graphs, and draws that are in pieces.
 
-Every random generator takes `seed` (an integer, None, a SeedSequence or a Generator), and those
-that can come out in pieces take `connected`: "error" refuses such a draw, "retry" draws again
-from the same stream, up to `RETRIES` times, and "largest" keeps the largest piece.
-
->>> pieces = iter([[(0, 1)], [(0, 1), (1, 2)]])
->>> drawn(3, lambda: tuple(np.array(next(pieces)).T), "retry")
-Graph(3 nodes, 2 edges)
+`connected="error"` refuses such a draw, "retry" draws again from the same stream, up to `RETRIES`
+times, and "largest" keeps the largest piece.
 """
 
 from collections.abc import Callable
@@ -23,8 +18,8 @@ Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
 Connected: TypeAlias = Literal["error", "retry", "largest"]
 
 RETRIES = 100  # draws that connected="retry" makes before it gives up
-# … but sooner if none of the first few came near: where so many components are the rule, hardly
-# one draw in thousands is connected.
+# It gives up earlier if all of the first draws have many components: then hardly one draw in
+# thousands is connected.
 FIRST_TRIES, HOPELESS = 5, 10
 
 RANDOM_HINT = (
@@ -34,7 +29,7 @@ RANDOM_HINT = (
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """What draws the edges."""
+    """Return the generator of a seed, or raise a ValueError."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
@@ -42,7 +37,7 @@ def generator(seed: Seed) -> np.random.Generator:
 
 
 def drawn(nodes: int, draw: Callable[[], Pairs], connected: Connected) -> Graph:
-    """Draw edges and make them a graph, doing what `connected` says when it is in pieces."""
+    """Draw the edges of a graph, again or only its largest piece as `connected` says."""
     check_choice("connected", connected, Connected)
     if connected != "retry":
         return graph_from_pairs(nodes, *draw(), connected=connected, hint=RANDOM_HINT)

@@ -1,10 +1,4 @@
-"""Fixed families: nothing is left to chance, and some have spectra in closed form.
-
->>> torus(3, 4)
-Graph(12 nodes, 24 edges)
->>> hypercube(3).family
-('hypercube', 3)
-"""
+"""Families of graphs without randomness; some have spectra in closed form."""
 
 import numpy as np
 
@@ -19,12 +13,11 @@ def ring(nodes: int) -> Graph:
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -36,21 +29,20 @@ def ring(nodes: int) -> Graph:
 
 
 def grid(rows: int, columns: int) -> Graph:
-    """Make a rectangle of nodes, each joined to those left, right, above and below.
+    """Make a rectangle of nodes, each joined to the next ones left, right, above and below.
 
     The node in row r and column c is number r * columns + c.
 
     Parameters
     ----------
     rows
-        How many rows the rectangle has.
+        The number of rows.
     columns
-        How many columns it has.
+        The number of columns.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -61,21 +53,18 @@ def grid(rows: int, columns: int) -> Graph:
 
 
 def torus(rows: int, columns: int) -> Graph:
-    """Make a grid whose opposite sides are joined.
-
-    A side of length 1 or 2 has nothing more to join.
+    """Make a grid whose opposite sides are joined, unless they are neighbours already.
 
     Parameters
     ----------
     rows
-        How many rows the torus has.
+        The number of rows.
     columns
-        How many columns it has.
+        The number of columns.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -93,12 +82,11 @@ def complete(nodes: int) -> Graph:
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -112,17 +100,16 @@ def complete(nodes: int) -> Graph:
 
 
 def star(nodes: int) -> Graph:
-    """Make a star: node 0 is joined to all the others, which have no other neighbour.
+    """Make a star: node 0 is joined to all others, which have no other neighbour.
 
     Parameters
     ----------
     nodes
-        How many nodes there are. Node 0 is the centre.
+        The number of nodes.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -140,12 +127,11 @@ def hypercube(dimension: int) -> Graph:
     Parameters
     ----------
     dimension
-        How many bits the number of a node has; there are 2^dimension nodes.
+        The number of bits; there are 2^dimension nodes.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -160,19 +146,18 @@ def hypercube(dimension: int) -> Graph:
 
 
 def barbell(clique_size: int, path_length: int) -> Graph:
-    """Make two cliques that a path joins: among connected graphs one of the slowest to mix.
+    """Make two cliques joined by a path: one of the connected graphs that mix most slowly.
 
     Parameters
     ----------
     clique_size
-        How many nodes each of the two cliques has.
+        The number of nodes of each clique.
     path_length
-        How many nodes lie on the path between them; 0 joins the cliques by an edge.
+        The number of nodes between them; 0 joins the cliques by an edge.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------

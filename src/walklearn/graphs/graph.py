@@ -1,13 +1,10 @@
-"""The `Graph` itself: two read-only arrays, checked once, when they come in.
+"""`Graph`: two read-only arrays, checked once.
 
-The public constructor checks everything. Generators, which are right by construction, enter
-through `graph_from_pairs` and pay only for the check that the graph is connected.
-
->>> path = Graph(indptr=[0, 1, 3, 4], indices=[1, 0, 2, 1])
->>> path.degrees.tolist(), path.is_bipartite
-([1, 2, 1], True)
+The public constructor checks everything. Generators use `graph_from_pairs`, which only checks that
+the graph is connected.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
@@ -15,6 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from walklearn.checks import check_choice
 from walklearn.graphs.connectivity import component_labels, is_two_sided, refuse_disconnected
 from walklearn.graphs.sparse_rows import (
     IndexArray,
@@ -46,19 +44,18 @@ class Graph:
     Parameters
     ----------
     indptr
-        Where the neighbours of each node begin in `indices`; N + 1 integers.
+        N + 1 positions in `indices`, at which the neighbours of each node begin.
     indices
         The neighbours of node 0, then those of node 1, and so on.
     family
-        Where the graph comes from, such as ("ring", 5), so that theory can use closed forms; it
-        takes no part in equality.
+        Name and arguments of the family, such as ("ring", 5), for closed forms. It does not count
+        in comparisons.
 
     Examples
     --------
-    >>> from walklearn import graphs
-    >>> graph = graphs.ring(5)
-    >>> graph.degrees.tolist(), graph.neighbours(0).tolist()
-    ([2, 2, 2, 2, 2], [1, 4])
+    >>> path = Graph(indptr=[0, 1, 3, 4], indices=[1, 0, 2, 1])
+    >>> path.degrees.tolist(), path.neighbours(1).tolist(), path.is_bipartite
+    ([1, 2, 1], [0, 2], True)
     """
 
     indptr: IndexArray
@@ -74,7 +71,7 @@ class Graph:
 
     @classmethod
     def _trusted(cls, indptr: IndexArray, indices: IndexArray, family: Family) -> Self:
-        """Wrap arrays that are already known to be right, without looking at them."""
+        """Wrap arrays that are known to be correct."""
         graph = object.__new__(cls)
         graph.__setstate__((indptr, indices, family))
         return graph
@@ -93,49 +90,38 @@ class Graph:
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return self.indptr.size - 1
 
     @property
     def edge_count(self) -> int:
-        """How many undirected edges there are."""
+        """Number of undirected edges."""
         return self.indices.size // 2
 
     @cached_property
     def degrees(self) -> IndexArray:
-        """The number of neighbours of every node."""
+        """Number of neighbours of every node."""
         degrees: IndexArray = np.diff(self.indptr)
         degrees.flags.writeable = False
         return degrees
 
     @cached_property
     def is_bipartite(self) -> bool:
-        """Whether the nodes split in two sides with all edges across (a simple walk alternates)."""
+        """True if the nodes form two sides with all edges between them."""
         return is_two_sided(self.indptr, self.indices)
 
     def neighbours(self, node: int) -> IndexArray:
-        """The neighbours of a node.
-
-        Parameters
-        ----------
-        node
-            The number of the node; an IndexError is raised where there is no such node.
-
-        Returns
-        -------
-        array
-            Their numbers, ascending; a read-only view.
-        """
+        """Return the neighbours of a node in ascending order, as a read-only view."""
         if not 0 <= node < self.node_count:
-            raise IndexError(f"node {node} is not in 0..{self.node_count - 1}")
+            raise IndexError(f"node {node} is not in 0..{self.node_count - 1}.")
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
     def adjacency(self) -> SparseMatrix:
-        """The adjacency matrix, with entries 1.0."""
+        """Return the adjacency matrix, with entries 1.0."""
         return adjacency_matrix(self.indptr, self.indices).copy()
 
     def edges(self) -> IndexArray:
-        """Every edge once, as rows (i, j) with i < j, in lexicographic order."""
+        """Return every edge once, as rows (i, j) with i < j, in lexicographic order."""
         rows = row_of_each_entry(self.indptr)
         once = rows < self.indices
         return np.column_stack([rows[once], self.indices[once]])
@@ -184,10 +170,11 @@ def graph_from_pairs(
     family: Family = (),
     connected: WhenDisconnected = "error",
     hint: str = LARGEST_HINT,
+    names: Sequence[Any] | None = None,
 ) -> Graph:
     """Build a graph from pairs known to be in range and without loops; double pairs merge."""
     check_size(nodes)
-    return connect(*symmetric_rows(nodes, sources, targets), family, connected, hint)
+    return connect(*symmetric_rows(nodes, sources, targets), family, connected, hint, names)
 
 
 def connect(
@@ -196,16 +183,19 @@ def connect(
     family: Family = (),
     connected: WhenDisconnected = "error",
     hint: str = LARGEST_HINT,
+    names: Sequence[Any] | None = None,
 ) -> Graph:
-    """Build a graph from rows known to be simple and symmetric, if it is connected.
+    """Build a graph from rows known to be simple and symmetric.
 
-    Else refuse it, or keep its largest piece, relabelled 0.. in the old order.
+    If it is not connected, raise an error, or keep its largest piece, numbered in the old order.
+    hint, names: the remedy and the names of the nodes in the error.
     """
+    check_choice("connected", connected, WhenDisconnected)
     labels = component_labels(indptr, indices)
     if not labels.any():
         return Graph._trusted(indptr, indices, family)
     if connected == "error":
-        refuse_disconnected(labels, hint)
+        refuse_disconnected(labels, hint, names)
     kept = labels == np.bincount(labels).argmax()
     degrees = np.diff(indptr)
     new_label = np.cumsum(kept) - 1

@@ -1,8 +1,4 @@
-"""Random graphs where each pair is joined on its own account: by chance, or by distance.
-
->>> erdos_renyi(1000, 0.005, seed=7, connected="largest")
-Graph(995 nodes, 2,487 edges)
-"""
+"""Random graphs whose pairs are joined independently: by chance, or by distance."""
 
 from collections.abc import Sequence
 
@@ -21,25 +17,22 @@ def erdos_renyi(
 ) -> Graph:
     """Draw G(n, p): each pair is an edge with the same probability, independently of the others.
 
-    The law is exact. Below a probability of about ln(n)/n some node is left alone.
+    The distribution is exact. Below a probability of about ln(n)/n some node has no neighbour.
 
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
     probability
         The probability of each edge.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
-        keep its largest piece ("largest").
+        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -60,28 +53,25 @@ def stochastic_block(
     seed: Seed = None,
     connected: Connected = "error",
 ) -> Graph:
-    """Draw communities: the probability of an edge depends on those of its two nodes.
+    """Draw communities: the probability of an edge depends on the communities of its nodes.
 
-    Nodes are numbered community by community. The law is exact.
+    Nodes are numbered community by community. The distribution is exact.
 
     Parameters
     ----------
     sizes
-        How many nodes each community has.
+        The number of nodes of each community.
     probabilities
         A symmetric matrix: the probability of an edge between a node of community a and one of
         community b.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
-        keep its largest piece ("largest").
+        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -115,27 +105,24 @@ def geometric(
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
     radius
         The distance up to which two nodes are joined.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
-        keep its largest piece ("largest").
+        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
     >>> geometric(50, 0.4, seed=1).node_count
     50
     """
-    from scipy.spatial import cKDTree  # slow to import, and nobody else needs it
+    from scipy.spatial import cKDTree  # slow to import
 
     nodes = check_whole("nodes", nodes)
     check_number("radius", radius, above=0.0)
@@ -150,23 +137,23 @@ def geometric(
 
 
 def _successes(rng: np.random.Generator, trials: int, probability: float) -> Integers:
-    """Which of many independent trials succeed, ascending, at a cost of the successes only.
+    """Draw the ascending numbers of the trials that succeed, at a cost of the successes only.
 
-    The gaps between successes are geometric, so we jump from one to the next.
+    The gaps between successes are geometric, so each is drawn in place of the trials in it.
     """
-    found: list[Integers] = []
+    parts: list[Integers] = []
     last = -1
     while probability > 0 and last < trials - 1:
         expected = (trials - 1 - last) * probability
         count = int(expected + 4 * expected**0.5) + 10
-        # A gap beyond the end may be cut there, which keeps the sum clear of overflow.
-        positions = rng.geometric(probability, size=count)  # as yet gaps; all is done in place
+        # A gap beyond the end may be cut there, so that the sum cannot overflow.
+        positions = rng.geometric(probability, size=count)  # still gaps; all is done in place
         np.minimum(positions, trials + 1, out=positions)
         positions[0] += last
         np.cumsum(positions, out=positions)
         last = int(positions[-1])
-        found.append(positions[: np.searchsorted(positions, trials)])
-    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
+        parts.append(positions[: np.searchsorted(positions, trials)])
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _block_probabilities(probabilities: ArrayLike, blocks: int) -> NDArray[np.float64]:
@@ -174,10 +161,10 @@ def _block_probabilities(probabilities: ArrayLike, blocks: int) -> NDArray[np.fl
     if blocks == 0 or chances.shape != (blocks, blocks):
         raise ValueError(
             f"probabilities must have a row and a column for each of the {blocks} sizes, "
-            f"got shape {chances.shape}"
+            f"got shape {chances.shape}."
         )
     if not ((chances >= 0) & (chances <= 1)).all():
-        raise ValueError("probabilities must all be between 0 and 1")
+        raise ValueError("probabilities must all be between 0 and 1.")
     if not np.array_equal(chances, chances.T):
-        raise ValueError("probabilities must be symmetric: edges have no direction")
+        raise ValueError("probabilities must be symmetric: edges have no direction.")
     return chances

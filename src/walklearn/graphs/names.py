@@ -1,22 +1,20 @@
-"""Graphs by the name of their family and the number of nodes, for those who have no graph at hand.
+"""Graphs by the name of their family and the number of nodes.
 
-What else a family needs is chosen here, so that the graph is connected:
+The other arguments of a family are chosen so that the graph is connected:
 
     ring, star, complete, hypercube   nothing (a hypercube has 2, 4, 8, … nodes)
     grid, torus                       sides as equal as the number of nodes allows
     barbell                           cliques of a third of the nodes each, the rest in between
     random-regular                    degree 4
     watts-strogatz                    4 nearest neighbours, one edge in ten rewired
-    barabasi-albert                   newcomers join 2 nodes
+    barabasi-albert                   new nodes join 2 nodes
     erdos-renyi, geometric            2 ln N neighbours on average (geometric: up to twice that),
                                       drawn again until it is connected
 
-Where there are too few nodes for that degree, everybody is joined to everybody.
+If there are too few nodes for that degree, the graph is complete.
 
 >>> named("erdos-renyi", 100, seed=1)
 Graph(100 nodes, 464 edges)
->>> named("torus", 12).family
-('torus', 3, 4)
 """
 
 import math
@@ -34,7 +32,7 @@ from walklearn.wording import closest
 
 _DEGREE, _REWIRING, _ATTACHMENTS = 4, 0.1, 2
 
-# All families, each by the name of its function and with its arguments, as studies give them.
+# All families, each by the name of its function and with its arguments, as studies use them.
 FAMILIES: Registry[Callable[..., Graph]] = Registry("family")
 for _family in (
     erdos_renyi, ring, grid, torus, complete, star, hypercube, barbell, random_regular,
@@ -44,19 +42,19 @@ for _family in (
 
 
 def named(name: str, nodes: int, seed: Seed = None) -> Graph:
-    """Make the graph of a family, such as "ring" or "erdos-renyi", on so many nodes."""
+    """Make the graph of a family, such as "ring" or "erdos-renyi", with this number of nodes."""
     if not is_name(name):
-        raise ValueError(f"there is no family of graphs {name!r}.{choices_near(name)}")
+        raise ValueError(f"{name!r} is not a family of graphs.{choices_near(name)}")
     return _ON_NODES[_spelled(name)](check_whole("nodes", nodes), seed)
 
 
 def is_name(name: str) -> bool:
-    """Whether a text names a family; hyphens, underscores and capitals don't matter."""
+    """True for the name of a family; hyphens, underscores and capitals do not matter."""
     return _spelled(name) in _ON_NODES
 
 
 def choices_near(name: str) -> str:
-    """The end of a message about an unknown name: what may have been meant, and what there is."""
+    """Return the end of a message about an unknown name: a similar name, and all names."""
     close = closest(_spelled(name), NAMES)
     meant = f" Did you mean {close!r}?" if close else ""
     return f"{meant} The families are {', '.join(NAMES)}."
@@ -89,7 +87,7 @@ def _barbell(nodes: int) -> Graph:
 
 
 def _crowded(nodes: int) -> float:
-    """2 ln N: twice the mean degree from which on hardly any node is left alone."""
+    """Return 2 ln N, twice the mean degree at which nearly every node has a neighbour."""
     return 2.0 * math.log(nodes) if nodes > 1 else 1.0
 
 
@@ -104,8 +102,8 @@ def _geometric(nodes: int, seed: Seed) -> Graph:
     return geometric(nodes, radius, seed=seed, connected="retry")
 
 
-def _if_enough(least: int, draw: Callable[[int, Seed], Graph]) -> Callable[[int, Seed], Graph]:
-    return lambda nodes, seed: draw(nodes, seed) if nodes >= least else complete(nodes)
+def _if_enough(minimum: int, draw: Callable[[int, Seed], Graph]) -> Callable[[int, Seed], Graph]:
+    return lambda nodes, seed: draw(nodes, seed) if nodes >= minimum else complete(nodes)
 
 
 _ON_NODES: dict[str, Callable[[int, Seed], Graph]] = {

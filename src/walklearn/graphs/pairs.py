@@ -1,4 +1,4 @@
-"""Unordered pairs of nodes as numbers, so that arrays of pairs can be listed, sorted and searched.
+"""Unordered pairs of nodes as numbers, so that arrays of pairs can be sorted and searched.
 
 >>> i, j = pair_at(np.arange(4))
 >>> list(zip(i.tolist(), j.tolist()))
@@ -14,11 +14,11 @@ from walklearn.graphs.sparse_rows import IndexArray, Integers
 
 Pairs: TypeAlias = tuple[IndexArray, IndexArray]
 
-BLOCK = 2**16  # positions that are worked on at a time, in the cache
+BLOCK = 2**16  # positions per pass, which fit in the cache
 
 
 def pair_at(position: Integers) -> tuple[Integers, Integers]:
-    """The pairs i < j at positions of the list (0, 1), (0, 2), (1, 2), (0, 3), ..."""
+    """Return the pairs i < j at positions of the list (0, 1), (0, 2), (1, 2), (0, 3), ..."""
     j = ((1 + np.sqrt(1 + 8.0 * position)) / 2).astype(np.int64)
     j -= j * (j - 1) // 2 > position  # the root may be rounded up or down by one
     j += j * (j + 1) // 2 <= position
@@ -26,10 +26,7 @@ def pair_at(position: Integers) -> tuple[Integers, Integers]:
 
 
 def narrow_pairs_at(positions: Integers) -> Pairs:
-    """What `pair_at` gives for ascending positions, of half the size and without their roots.
-
-    A graph has no more nodes than int32 can number.
-    """
+    """Return `pair_at` of ascending positions as int32, without computing a root for each."""
     i, j = (np.empty(positions.size, dtype=np.int32) for _ in range(2))
     for begin in range(0, positions.size, BLOCK):
         block = positions[begin : begin + BLOCK]
@@ -43,12 +40,12 @@ def narrow_pairs_at(positions: Integers) -> Pairs:
 
 
 def pair_keys(nodes: int, i: Integers, j: Integers) -> Integers:
-    """Number the unordered pairs, each by one number."""
+    """Return a number for each unordered pair."""
     return np.minimum(i, j) * nodes + np.maximum(i, j)
 
 
 def contains(ordered: Integers, values: Integers) -> NDArray[np.bool_]:
-    """Which values occur in an ascending list."""
+    """Mark the values that occur in an ascending list."""
     if not ordered.size:
         return np.zeros(values.shape, dtype=np.bool_)
     place = np.minimum(np.searchsorted(ordered, values), ordered.size - 1)
@@ -57,7 +54,7 @@ def contains(ordered: Integers, values: Integers) -> NDArray[np.bool_]:
 
 
 def is_new_edge(nodes: int, ordered: Integers, i: Integers, j: Integers) -> NDArray[np.bool_]:
-    """Which proposed pairs are no loop, not among the present keys, and not proposed before."""
+    """Mark the pairs that are no loop, not in the ascending keys, and not proposed before."""
     keys = pair_keys(nodes, i, j)
     first = np.zeros(keys.size, dtype=np.bool_)
     first[np.unique(keys, return_index=True)[1]] = True

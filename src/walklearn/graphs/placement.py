@@ -1,26 +1,104 @@
-"""Which network rows live on: the graph, what its nodes are called, and who owns each row.
+"""The network of rows: the graph, the names of its nodes, and the node that owns each row.
 
->>> network = place_rows("complete", ["rome", "oslo", "rome"], rows=3, seed=1)
->>> network.graph, network.names, network.owners.tolist()
-(Graph(2 nodes, 1 edge), ('oslo', 'rome'), [1, 0, 1])
+A file of edges names nodes as the data do: the node column of a table says "oslo", or 17, and so
+does a line "oslo rome" or "oslo,rome" of the file. Names are compared as they are written.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.checks import check_length
-from walklearn.graphs.convert import as_graph
+from walklearn.graphs.connectivity import DisconnectedGraphError
+from walklearn.graphs.convert import as_graph, packages_of
 from walklearn.graphs.draws import Seed
-from walklearn.graphs.graph import Graph
-from walklearn.graphs.named_edges import Names, Network, Owners, read_network
+from walklearn.graphs.edge_files import read_pairs
+from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.names import is_name
-from walklearn.tables.table import Place
+from walklearn.tables.table import DataError, Place
+from walklearn.wording import did_you_mean, listed
+
+Names = tuple[Any, ...]
+Owners = NDArray[np.int64]
+
+
+class Network(NamedTuple):
+    """A graph, the names of its nodes, and the node that owns each row.
+
+    Parameters
+    ----------
+    graph
+        The communication graph.
+    names
+        The names of the nodes; None if they are 0, 1, 2, …
+    owners
+        The node that owns each row.
+    family
+        The name of the family that the graph was drawn from, if it was.
+
+    Examples
+    --------
+    >>> from walklearn.graphs import place_rows
+    >>> network = place_rows("ring", ["ada", "bob", "ada", "cy"], rows=4, seed=1)
+    >>> network.names, network.owners, network.family, network.graph.node_count
+    (('ada', 'bob', 'cy'), array([0, 1, 0, 2]), 'ring', 3)
+    """
+
+    graph: Graph
+    names: Names | None
+    owners: Owners
+    family: str | None = None
+
+    def __repr__(self) -> str:
+        """Return the graph only: logs of an estimator must not contain the owners of its rows."""
+        return f"Network({self.graph!r})"
+
+
+def read_network(
+    path: str | os.PathLike[str], owners: ArrayLike, place: Place = "row {}".format
+) -> Network:
+    """Read the graph in an edge list of names, for rows with these owners.
+
+    Parameters
+    ----------
+    path
+        The edge list: two names on each line.
+    owners
+        The name of the node that owns each row.
+    place
+        Names a row, counted from 0, in a message.
+
+    Returns
+    -------
+    Network
+        Nodes without rows only forward the token.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "edges.txt")
+    ...     _ = path.write_text("ada bob\\nbob cy\\n")
+    ...     network = read_network(path, owners=["cy", "ada", "cy"])
+    >>> network.names, network.owners
+    (('ada', 'bob', 'cy'), array([2, 0, 2]))
+    """
+    labels = [str(owner) for owner in np.asarray(owners).tolist()]
+    pairs, names = read_pairs(Path(path), set(labels))
+    assert names is not None
+    node_of_row = _owners_of(labels, names, str(path), place)
+    hint = "Add edges, or leave out the rows and edges of some nodes."
+    try:
+        graph = graph_from_pairs(len(names), pairs[:, 0], pairs[:, 1], hint=hint, names=names)
+    except DisconnectedGraphError as error:
+        raise DataError(f"{path}: {error}") from error
+    return Network(graph, tuple(names), node_of_row)
 
 
 def place_rows(
@@ -31,11 +109,10 @@ def place_rows(
     known: Network | None = None,
     name_row: Place = "row {}".format,
 ) -> Network:
-    """Find the network and the node of each row; by default row i is at node i.
+    """Return the network and the node of each row; by default row i is at node i.
 
-    A family of graphs gets a node for each name in `nodes`, and is drawn anew when new names turn
-    up. The nodes of any other graph, an edge list included, are called as it calls them, else 0
-    to N − 1; those without rows relay.
+    A family of graphs gets a node for each name in `nodes`, and is drawn again when there are new
+    names. The nodes of any other graph keep their names, else 0 to N − 1; those without rows relay.
 
     Parameters
     ----------
@@ -44,18 +121,17 @@ def place_rows(
     nodes
         The name of the node that owns each row; None for a node per row.
     rows
-        How many rows there are.
+        The number of rows.
     seed
-        The seed of a family that is drawn at random.
+        Source of random numbers for a family: an integer, a SeedSequence, a Generator or None.
     known
         The network of an earlier call, whose nodes keep their numbers.
     name_row
-        Says in a message which row is meant, which is counted from 0.
+        Names a row, counted from 0, in a message.
 
     Returns
     -------
     Network
-        The graph, the names of its nodes and the node of each row.
 
     Examples
     --------
@@ -69,93 +145,88 @@ def place_rows(
                 f"the network places {len(graph.owners)} rows, and there are {rows}: pass its rows "
                 "in the same order, and no nodes."
             )
-        _check_not_smaller(graph.graph, known, graph.family)
+        _check_continues(known, (None, graph.family), len(graph.graph))
         return graph
-    labels = None if nodes is None else _check_labels(nodes, rows)
+    labels = None if nodes is None else _labels_of(nodes, rows)
     if isinstance(graph, str) and is_name(graph):
         return _drawn(graph, labels, rows, seed, known)
     if labels is not None and _is_path(graph):
         network = read_network(graph, labels, name_row)
-        _check_not_smaller(network.graph, known)
-        return network
-    made, names = as_graph(graph, seed=seed), _names_of(graph)
-    _check_not_smaller(made, known)
-    return Network(made, names, _owners_of(made, names, labels, rows))
-
-
-def _drawn(
-    family: str, labels: NDArray[Any] | None, rows: int, seed: Seed, known: Network | None
-) -> Network:
-    """A graph of the family, with a node for each name that is known or new."""
-    if known is not None and known.family != family:
-        raise ValueError("a token that walks on stays in its network: the graph must not change.")
-    names, owners, count = _joined(labels, rows, known)
-    if known is not None and known.graph.node_count == count:
-        return known._replace(owners=owners)
-    return Network(as_graph(family, count, seed=seed), names, owners, family)
-
-
-def _joined(
-    labels: NDArray[Any] | None, rows: int, known: Network | None
-) -> tuple[Names | None, Owners, int]:
-    """Names, owners and the number of nodes, those that are known included."""
-    if labels is None:
-        if known is not None and known.names is not None:
-            raise ValueError("earlier rows came with their nodes: pass nodes=... for these, too.")
-        return None, np.arange(rows), max(rows, known.graph.node_count if known else 0)
-    if known is not None and known.names is None:
-        raise ValueError("earlier rows came one per node: leave nodes=... out for these, too.")
-    found, place_of = np.unique(labels, return_inverse=True)
-    number = {name: i for i, name in enumerate((known.names if known else None) or ())}
-    for name in found.tolist():
-        number.setdefault(name, len(number))
-    of_found = np.array([number[name] for name in found.tolist()], dtype=np.int64)
-    return tuple(number), of_found[place_of.reshape(-1)], len(number)
-
-
-def _owners_of(graph: Graph, names: Names | None, labels: NDArray[Any] | None, rows: int) -> Owners:
-    """The nodes of a given graph that the labels name."""
-    count = graph.node_count
-    if labels is None:
-        if rows > count:
+    else:
+        made, names = as_graph(graph, seed=seed), _names_of(graph)
+        count, owners = made.node_count, np.arange(rows)
+        if labels is not None:
+            owners = _owners_of(labels, names or range(count), "the graph", name_row)
+        elif rows > count:
             raise ValueError(
                 f"there are {rows} rows for the {count} nodes of the graph. Say which node owns "
                 "each row with fit(X, y, nodes=...), or pass a graph with a node for each row."
             )
-        return np.arange(rows)
-    number = {name: i for i, name in enumerate(range(count) if names is None else names)}
-    owners = np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-    unknown = np.flatnonzero(owners < 0)
-    if unknown.size:
-        called = f"0..{count - 1}" if names is None else f"called {names[0]!r}, …"
-        raise ValueError(
-            f"row {unknown[0]} belongs to node {labels.tolist()[unknown[0]]!r}, which is not in "
-            f"the graph: its {count} nodes are {called}."
-        )
-    return owners
+        network = Network(made, names, owners)
+    _check_continues(known, (None,), len(network.graph))
+    return network
 
 
-def _check_not_smaller(graph: Graph, known: Network | None, family: str | None = None) -> None:
-    if known is None:
-        return
-    if known.family not in (None, family) or len(graph) < len(known.graph):
+def _drawn(
+    family: str, labels: list[Any] | None, rows: int, seed: Seed, known: Network | None
+) -> Network:
+    """Return a graph of the family, with a node for each name that is known or new."""
+    earlier = 0 if known is None else len(known.graph)
+    _check_continues(known, (family,), earlier)
+    if known is not None and (known.names is None) != (labels is None):
+        how = "without" if known.names is None else "with"
+        raise ValueError(f"earlier rows came {how} nodes=…: pass these rows {how} it, too.")
+    if labels is None:
+        names, owners, count = None, np.arange(rows), max(rows, earlier)
+    else:
+        number = {name: node for node, name in enumerate((known and known.names) or ())}
+        for name in sorted(set(labels)):
+            number.setdefault(name, len(number))
+        names, count = tuple(number), len(number)
+        owners = np.array([number[label] for label in labels], dtype=np.int64)
+    if known is not None and earlier == count:
+        return known._replace(owners=owners)
+    return Network(as_graph(family, count, seed=seed), names, owners, family)
+
+
+def _check_continues(known: Network | None, families: Collection[str | None], nodes: int) -> None:
+    """Raise a ValueError if training would continue on another network, or on fewer nodes."""
+    if known is not None and (known.family not in families or nodes < len(known.graph)):
         raise ValueError(
-            f"a token that walks on stays in its network: the graph had {len(known.graph)} nodes "
-            "and must not change, but for new nodes."
+            f"training continues on its network of {len(known.graph)} nodes: the graph must not "
+            "change, but for new nodes."
         )
+
+
+def _owners_of(labels: list[Any], names: Sequence[Any], source: str, place: Place) -> Owners:
+    """Return the node that each row's label names, or raise an error for an unknown one."""
+    number = {name: node for node, name in enumerate(names)}
+    owners = np.array([number.get(label, -1) for label in labels], dtype=np.int64)
+    if (owners >= 0).all():
+        return owners
+    row = int((owners < 0).argmax())
+    label = labels[row]
+    text = f"{place(row)}: node {label!r} owns this row and is not in {source}, whose nodes are"
+    if all(str(name).isdecimal() for name in (*labels, *names)):
+        first, last = min(map(int, names)), max(map(int, names))
+        remedy = "Add its edges, or leave its rows out."
+        if first == 1 and min(map(int, labels)) == 0:
+            remedy = "The rows count nodes from 0 and the edges from 1: number them alike."
+        raise DataError(f"{text} {first} to {last}. {remedy}")
+    guess = did_you_mean(label, list(map(str, names)))
+    raise DataError(f"{text} {listed(names)}{guess} Rows and edges must use the same names.")
 
 
 def _is_path(graph: Any) -> bool:
-    """Whether a file is meant, be it there or not."""
+    """True if a file is meant, whether or not it exists."""
     if isinstance(graph, str):
         return Path(graph).is_file() or bool(Path(graph).suffix)
     return isinstance(graph, os.PathLike)
 
 
 def _names_of(graph: Any) -> Names | None:
-    """What networkx or igraph call the nodes, unless that is 0, 1, 2, …"""
-    packages = {kind.__module__.partition(".")[0] for kind in type(graph).__mro__}
-    names: Names = ()
+    """Return the names of the nodes in networkx or igraph, unless they are 0, 1, 2, …"""
+    packages, names = packages_of(graph), ()
     if "networkx" in packages:
         names = tuple(graph.nodes)
     elif "igraph" in packages and "name" in graph.vs.attributes():
@@ -163,10 +234,10 @@ def _names_of(graph: Any) -> Names | None:
     return names if names and names != tuple(range(len(names))) else None
 
 
-def _check_labels(nodes: ArrayLike, rows: int) -> NDArray[Any]:
-    labels = np.asarray(nodes)
-    check_length("nodes", labels, rows, "rows")
-    missing = [row for row, label in enumerate(labels.tolist()) if label is None or label != label]
-    if missing:
-        raise ValueError(f"nodes does not say who owns row {missing[0]}.")
+def _labels_of(nodes: ArrayLike, rows: int) -> list[Any]:
+    check_length("nodes", nodes, rows, "rows")
+    labels: list[Any] = np.asarray(nodes).tolist()
+    for row, label in enumerate(labels):
+        if label is None or label != label:
+            raise ValueError(f"nodes has no owner for row {row}. Name the node that owns it.")
     return labels

@@ -1,14 +1,8 @@
-"""Where to draw the nodes of a graph.
+"""Positions of the nodes of a graph in a drawing.
 
-The two slowest modes of the graph's Laplacian are the start, which unfolds rings and grids; then
-come Fruchterman and Reingold's springs: neighbours attract each other with force d²/k, all nodes
-repel each other with k²/d, and the longest move shrinks with every round.
-
->>> import numpy as np
->>> from walklearn import graphs
->>> radius = np.hypot(*spring_layout(graphs.ring(12)).T)  # a ring comes out round
->>> bool(radius.std() < 0.05 * radius.mean())
-True
+The start is the two slowest modes of the graph's Laplacian, which unfold rings and grids. Then
+Fruchterman and Reingold's springs move the nodes: neighbours attract each other with force d²/k,
+all nodes repel each other with k²/d, and the longest move shrinks with every round.
 """
 
 from __future__ import annotations
@@ -18,34 +12,36 @@ from numpy.typing import NDArray
 
 from walklearn.graphs.graph import Graph
 
-MAX_NODES = 1_500  # springs between all pairs: a second; more dots than that tell nothing
+MAX_NODES = 1_500  # springs between all pairs take a second; more dots are unreadable
 _ROUNDS = 120
 
 
 def spring_layout(graph: Graph) -> NDArray[np.float64]:
-    """A position within [-1, 1]² for each node, the same for the same graph.
+    """Place nodes in [−1, 1]² by springs between neighbours; a graph always has one layout.
 
     Parameters
     ----------
     graph
-        The graph to lay out; one of some thousand nodes takes seconds.
+        A graph with at most 1500 nodes.
 
     Returns
     -------
     NDArray[np.float64]
-        The position of each node within [−1, 1]², the same for the same graph.
+        The position of each node, shape (N, 2).
 
     Examples
     --------
+    >>> import numpy as np
     >>> from walklearn import graphs
-    >>> spring_layout(graphs.ring(5)).shape
-    (5, 2)
+    >>> radius = np.hypot(*spring_layout(graphs.ring(12)).T)  # a ring becomes a circle
+    >>> bool(radius.std() < 0.05 * radius.mean())
+    True
     """
     count = graph.node_count
     if count > MAX_NODES:
         raise ValueError(
-            f"a drawing of {count} nodes would tell nothing: at most {MAX_NODES}; draw a smaller "
-            "graph of the same family"
+            f"the graph has {count} nodes, and a drawing at most {MAX_NODES}. Draw a smaller graph "
+            "of the same family."
         )
     if count == 1:
         return np.zeros((1, 2))
@@ -70,7 +66,7 @@ def _slowest_modes(adjacency: NDArray[np.float64]) -> NDArray[np.float64]:
     modes = np.linalg.eigh(laplacian)[1][:, 1:3]
     if modes.shape[1] < 2:
         modes = np.column_stack([modes, np.zeros(count)])
-    # Equal nodes (of a star, say) share a position that no spring could part.
+    # Equal nodes (such as those of a star) have one position, which no spring could separate.
     jitter: NDArray[np.float64] = np.random.default_rng(0).standard_normal((count, 2))
     scaled: NDArray[np.float64] = modes * np.sqrt(count) / 2 + 0.01 * jitter
     return scaled

@@ -1,8 +1,4 @@
-"""Random graphs that grow: newcomers prefer those who have many neighbours already.
-
->>> barabasi_albert(1000, 2, seed=1).degrees.max()
-np.int32(55)
-"""
+"""Random graphs that grow: new nodes prefer nodes with many neighbours."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,25 +10,23 @@ from walklearn.graphs.sparse_rows import Integers
 
 
 def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph:
-    """Draw hubs: each newcomer joins some distinct nodes, in proportion to their degrees.
+    """Draw hubs: each new node joins distinct nodes with probabilities in proportion to degree.
 
-    The graph starts from a star of attachments + 1 nodes, as in networkx, and follows the same law
-    exactly: a newcomer draws until it has enough distinct nodes. It is always connected.
+    The graph starts from a star of attachments + 1 nodes and has exactly the distribution of the
+    one in networkx: a new node draws until it has enough distinct nodes. It is always connected.
 
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
     attachments
-        How many nodes each newcomer joins.
+        The number of nodes that each new node joins.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -42,9 +36,9 @@ def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph
     nodes = check_whole("nodes", nodes, 2)
     attachments = check_whole("attachments", attachments, 1, nodes - 1)
     rng = generator(seed)
-    # Row r lists the ends of the edges newcomer r brings: itself `attachments` times, and those
-    # it joins. A node fills as many slots as it has edges, so a uniform slot of the rows above
-    # is a node drawn in proportion to degree.
+    # Row r lists the ends of the edges of new node r: itself `attachments` times, and those it
+    # joins. A node fills as many slots as it has edges, so a uniform slot of the rows above is a
+    # node drawn in proportion to degree.
     ends = np.empty((nodes - attachments, 2 * attachments), dtype=np.int64)
     ends[:, :attachments] = np.arange(attachments, nodes)[:, None]
     ends[0, attachments:] = np.arange(attachments)
@@ -56,12 +50,12 @@ def barabasi_albert(nodes: int, attachments: int, *, seed: Seed = None) -> Graph
 
 
 def _attach(rng: np.random.Generator, ends: Integers, start: int, stop: int) -> None:
-    """Fill in the targets of a block of newcomers, all at once, as if they came in turn.
+    """Fill in the targets of a block of new nodes, all at once, as if they came in turn.
 
-    Each newcomer has its list of drawn slots, and takes the first distinct nodes it finds there.
-    A slot may be the target of another newcomer of the block, not known yet, so we read all
-    slots again and again until nothing changes. A newcomer reads only from earlier ones, so
-    there is just one such fixed point: the one a loop over newcomers would give.
+    Each new node has a list of drawn slots and takes the first distinct nodes in them. A slot may
+    be the still unknown target of another node of the block, so all slots are read again until
+    nothing changes. A node reads only from earlier ones, so there is just one such fixed point: the
+    result of a loop over the nodes.
     """
     attachments = ends.shape[1] // 2
     slots, targets = ends.reshape(-1), ends[start:stop, attachments:]
@@ -69,22 +63,22 @@ def _attach(rng: np.random.Generator, ends: Integers, start: int, stop: int) -> 
     draws = rng.integers(0, slot_counts, size=(stop - start, 2 * attachments))
     targets[:] = -1 - np.arange(targets.size).reshape(targets.shape)  # unknown, all different
     while True:
-        found = slots[draws[:, :attachments]]
-        ordered = np.sort(found, axis=1)
+        taken = slots[draws[:, :attachments]]
+        ordered = np.sort(taken, axis=1)
         repeating = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
         is_new = _is_first_in_row(slots[draws[repeating]])
         if (is_new.sum(axis=1) < attachments).any():
             draws = np.hstack([draws, rng.integers(0, slot_counts, size=draws.shape)])
             continue
         chosen = is_new & (is_new.cumsum(axis=1) <= attachments)
-        found[repeating] = slots[draws[repeating][chosen]].reshape(-1, attachments)
-        if np.array_equal(found, targets):
+        taken[repeating] = slots[draws[repeating][chosen]].reshape(-1, attachments)
+        if np.array_equal(taken, targets):
             return
-        targets[:] = found
+        targets[:] = taken
 
 
 def _is_first_in_row(values: Integers) -> NDArray[np.bool_]:
-    """Mark each entry that does not occur further left in its row."""
+    """Mark the entries that do not occur further left in their row."""
     order = values.argsort(axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)
     first = np.ones(values.shape, dtype=np.bool_)

@@ -1,8 +1,4 @@
-"""Random graphs made by rewiring: edges are laid out, and those that may not stay are moved.
-
->>> random_regular(1000, 3, seed=7).degrees.max()
-np.int32(3)
-"""
+"""Random graphs made by rewiring: edges are drawn, and those that must not stay are moved."""
 
 import numpy as np
 
@@ -21,29 +17,26 @@ def random_regular(
     """Draw a graph in which every node has the same degree, and which is otherwise random.
 
     From degree 3 on it is connected almost surely. Every node gets `degree` stubs and the stubs are
-    paired at random. Up to degree 3 a pairing with a loop or a double edge is thrown away, which is
-    uniform over all such graphs. Above, that would take forever, so the bad edges are switched:
+    paired at random. Up to degree 3 a pairing with a loop or a double edge is rejected, which is
+    uniform over all such graphs. Above, rejection would take too long, so bad edges are switched:
     ab and a random edge cd become ac and bd where these are new. The number of bad edges does not
-    grow with the graph, so large graphs are close to uniform, but small ones of degree 4 and more
-    are not exactly so.
+    grow with the graph, so large graphs are close to uniform; small ones of degree 4 and more are
+    not exactly uniform.
 
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
     degree
-        How many neighbours each node has.
+        The number of neighbours of each node.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
-        keep its largest piece ("largest").
+        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -54,13 +47,13 @@ def random_regular(
     degree = check_whole("degree", degree, 0, nodes - 1)
     if nodes * degree % 2:
         raise ValueError(
-            f"nodes * degree must be even, got {nodes} * {degree}; change one of them by one"
+            f"nodes * degree must be even, got {nodes} * {degree}: change one of them by one."
         )
     rng = generator(seed)
     if 2 * degree < nodes:
         return drawn(nodes, lambda: _regular_pairs(rng, nodes, degree), connected)
 
-    def complement() -> Pairs:  # where edges are dense switches fail, but the gaps are sparse
+    def complement() -> Pairs:  # switches fail for dense edges, not for their sparse complement
         i, j = _regular_pairs(rng, nodes, nodes - 1 - degree)
         low, high = np.minimum(i, j), np.maximum(i, j)
         kept = np.ones(nodes * (nodes - 1) // 2, dtype=np.bool_)
@@ -71,7 +64,7 @@ def random_regular(
 
 
 def _regular_pairs(rng: np.random.Generator, nodes: int, degree: int) -> Pairs:
-    rounds = 1 if degree <= 3 else REPAIR_ROUNDS  # one round: good at once, or a new pairing
+    rounds = 1 if degree <= 3 else REPAIR_ROUNDS  # one round: correct at once, or a new pairing
     while True:
         stubs = rng.permutation(np.repeat(np.arange(nodes), degree))
         i, j = stubs[0::2].copy(), stubs[1::2].copy()
@@ -82,7 +75,7 @@ def _regular_pairs(rng: np.random.Generator, nodes: int, degree: int) -> Pairs:
 def _repair_by_switches(
     rng: np.random.Generator, nodes: int, i: Integers, j: Integers, rounds: int
 ) -> bool:
-    """Switch bad edges with good ones, in place, all at once; report whether none is left."""
+    """Switch bad edges with good ones, in place, all at once; return True if none is left."""
     for _ in range(rounds):
         keys = pair_keys(nodes, i, j)
         ordered = np.sort(keys)
@@ -115,29 +108,25 @@ def watts_strogatz(
     """Draw a small world: a ring of `degree` nearest neighbours with some edges rewired.
 
     Each edge keeps its first end and, with probability `rewiring`, moves the other to a uniform
-    node, avoiding loops and edges that are there (all moves happen at once, and those that clash
-    are drawn again, where the original paper goes round the ring). A node joined to everybody
-    keeps its edges.
+    node, avoiding loops and existing edges. All moves happen at once and clashes are drawn again;
+    the original paper moves one edge after the other. A node joined to all others keeps its edges.
 
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
     degree
-        How many nearest neighbours a node has on the ring before rewiring; an even number.
+        The number of nearest neighbours of a node before rewiring; an even number.
     rewiring
         The probability that an edge is rewired.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        What to do with a drawn graph in pieces: refuse it ("error"), draw again ("retry"), or
-        keep its largest piece ("largest").
+        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
 
     Returns
     -------
     Graph
-        The graph, connected and without loops.
 
     Examples
     --------
@@ -148,7 +137,7 @@ def watts_strogatz(
     degree = check_whole("degree", degree, 0, nodes - 1)
     rewiring = check_number("rewiring", rewiring, minimum=0.0, maximum=1.0)
     if degree % 2:
-        raise ValueError(f"degree must be even, half on each side of the ring, got {degree}")
+        raise ValueError(f"degree must be even, half on each side of the ring, got {degree}.")
     rng = generator(seed)
 
     def draw() -> Pairs:
@@ -166,8 +155,8 @@ def _move_targets(
 ) -> None:
     """Give the edges at the positions `moving` new targets, in place.
 
-    Where nearly all pairs are edges this takes many rounds that move little or nothing, so the
-    ordered list of edges is updated, not sorted again.
+    If nearly all pairs are edges, many rounds move few or none, so the sorted list of edges is
+    updated rather than sorted again.
     """
     ordered = np.sort(pair_keys(nodes, sources, targets))
     degrees = np.bincount(sources, minlength=nodes) + np.bincount(targets, minlength=nodes)

@@ -1,4 +1,4 @@
-"""Compressed sparse rows: the two arrays a graph is kept in, and what rows from outside must be.
+"""Compressed sparse rows: the two arrays of a graph, and the checks of rows from outside.
 
 The neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`. Both arrays are of int32, which
 halves what a walk reads from memory and is what SciPy searches.
@@ -25,18 +25,17 @@ MAX_ENTRIES = 2**31 - 1  # of `indices`, two for each edge
 
 
 def row_of_each_entry(indptr: IndexArray) -> IndexArray:
-    """The row each entry of `indices` belongs to."""
+    """Return the row that each entry of `indices` belongs to."""
     return np.repeat(np.arange(indptr.size - 1, dtype=indptr.dtype), np.diff(indptr))
 
 
 def symmetric_rows(
     nodes: int, sources: IndexArray, targets: IndexArray
 ) -> tuple[IndexArray, IndexArray]:
-    """The rows in which each of these pairs is found from either end, once, in ascending order.
+    """Return sorted rows that hold each pair in both directions, once.
 
-    SciPy puts entries into rows by counting them, in linear time. Pairs that come ordered by
-    target, as those of `pairs` do, are in their places at once. A few pairs are sorted sooner than
-    SciPy is loaded.
+    SciPy puts entries into rows by counting them, in linear time. Pairs ordered by target, such as
+    those of `pairs`, are in their places at once. A few pairs are sorted faster than SciPy loads.
     """
     if sources.size <= FEW_PAIRS:
         places = np.concatenate([sources, targets]).astype(np.int64) * nodes
@@ -50,8 +49,8 @@ def symmetric_rows(
 
     both_ends = np.concatenate([targets, sources]), np.concatenate([sources, targets])
     marks = np.ones(2 * sources.size, dtype=np.bool_)
-    both_ways = coo_array((marks, both_ends), shape=(nodes, nodes)).tocsr()
-    return both_ways.indptr, both_ways.indices
+    matrix = coo_array((marks, both_ends), shape=(nodes, nodes)).tocsr()
+    return matrix.indptr, matrix.indices
 
 
 def adjacency_matrix(indptr: IndexArray, indices: IndexArray) -> SparseMatrix:
@@ -64,75 +63,62 @@ def adjacency_matrix(indptr: IndexArray, indices: IndexArray) -> SparseMatrix:
 
 
 def check_size(nodes: int, entries: int = 0) -> None:
-    """Refuse more nodes or edges than int32 can number."""
+    """Raise a ValueError for more nodes or edges than int32 can number."""
     if nodes > MAX_NODES:
-        raise ValueError(f"a graph can have {MAX_NODES} nodes at most, got {nodes}")
+        raise ValueError(f"a graph can have {MAX_NODES} nodes at most, got {nodes}.")
     if entries > MAX_ENTRIES:
-        raise ValueError(f"a graph can have {MAX_ENTRIES // 2} edges at most, got {entries // 2}")
+        raise ValueError(f"a graph can have {MAX_ENTRIES // 2} edges at most, got {entries // 2}.")
 
 
 def checked_rows(indptr: ArrayLike, indices: ArrayLike) -> tuple[Integers, Integers]:
-    """Sort the rows from outside and check all but connectedness, naming the first culprit."""
+    """Return sorted copies of rows from outside, checked for all but connectedness."""
     starts, columns = _whole_numbers("indptr", indptr), _whole_numbers("indices", indices)
-    _check_starts(starts, columns.size)
     nodes = starts.size - 1
+    if nodes < 1:
+        raise ValueError("a graph needs at least one node: indptr must have N + 1 >= 2 entries.")
+    falls = bool((np.diff(starts) < 0).any())
+    if starts[0] != 0 or starts[-1] != columns.size or falls:
+        raise ValueError(
+            f"indptr must rise from 0 to {columns.size}, the number of indices; it runs from "
+            f"{starts[0]} to {starts[-1]}{' and falls in between' if falls else ''}."
+        )
     check_size(nodes, columns.size)
     rows = row_of_each_entry(starts)
-    _check_neighbours(nodes, rows, columns)
-    keys = np.sort(rows * nodes + columns)
-    _check_pairs(nodes, keys, columns * nodes + rows)
-    return starts, keys % nodes
+    check_edges(nodes, rows, columns)
+    keys, reverse_keys = np.sort(rows * nodes + columns), np.sort(columns * nodes + rows)
+    rows, columns = np.divmod(keys, nodes)
+    repeated = np.append(keys[1:] == keys[:-1], False)
+    refuse_edges(repeated, rows, columns, "occurs twice; keep one (or use from_edges)")
+    if not np.array_equal(keys, reverse_keys):
+        one_way = np.isin(keys, reverse_keys, assume_unique=True, invert=True)
+        what = "has no reverse; give both directions (A + A.T), or use from_edges"
+        refuse_edges(one_way, rows, columns, what)
+    return starts, columns
+
+
+def check_edges(nodes: int, sources: IndexArray, targets: IndexArray) -> None:
+    """Raise a ValueError for an edge with an unknown node, or from a node to itself."""
+    outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= nodes)
+    what = f"has a node that is not in 0..{nodes - 1}; number the nodes from 0"
+    refuse_edges(outside, sources, targets, what)
+    what = "is a self loop; remove it (a walk can stay anyway)"
+    refuse_edges(sources == targets, sources, targets, what)
+
+
+def refuse_edges(
+    wrong: NDArray[np.bool_], sources: IndexArray, targets: IndexArray, what: str
+) -> None:
+    """Raise a ValueError that names the first edge marked as wrong."""
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise ValueError(f"the edge ({sources[first]}, {targets[first]}) {what}.")
 
 
 def _whole_numbers(name: str, values: ArrayLike) -> Integers:
-    """Copy a flat list of integers from outside into an int64 array."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise ValueError(
             f"{name} must be a one-dimensional array of integers, "
-            f"got {array.ndim} dimensions of {array.dtype}"
+            f"got {array.ndim} dimensions of {array.dtype}."
         )
     return array.astype(np.int64)
-
-
-def _check_starts(starts: Integers, entries: int) -> None:
-    if starts.size < 2:
-        raise ValueError("a graph needs at least one node: indptr must have N + 1 >= 2 entries")
-    falls = bool((np.diff(starts) < 0).any())
-    if starts[0] != 0 or starts[-1] != entries or falls:
-        raise ValueError(
-            f"indptr must rise from 0 to {entries}, the number of indices; it runs from "
-            f"{starts[0]} to {starts[-1]}{' and falls in between' if falls else ''}"
-        )
-
-
-def _check_neighbours(nodes: int, rows: IndexArray, columns: Integers) -> None:
-    first = _first_true((columns < 0) | (columns >= nodes))
-    if first is not None:
-        raise ValueError(
-            f"node {rows[first]} has neighbour {columns[first]}, which is not in 0..{nodes - 1}; "
-            "number the nodes from 0"
-        )
-    first = _first_true(rows == columns)
-    if first is not None:
-        raise ValueError(f"node {rows[first]} has a self loop; remove it (a walk can stay anyway)")
-
-
-def _check_pairs(nodes: int, keys: Integers, reverse_keys: Integers) -> None:
-    """Check the entries (i, j), as ascending keys i * nodes + j, against their reverses (j, i)."""
-    first = _first_true(keys[1:] == keys[:-1])
-    if first is not None:
-        i, j = divmod(int(keys[first]), nodes)
-        raise ValueError(f"node {i} lists neighbour {j} twice; keep one (or use from_edges)")
-    if not np.array_equal(keys, np.sort(reverse_keys)):
-        one_way = np.setdiff1d(keys, reverse_keys, assume_unique=True)
-        i, j = divmod(int(one_way[0]), nodes)
-        raise ValueError(
-            f"the adjacency is not symmetric: node {i} lists {j} but {j} does not list {i}; "
-            "give both directions (A + A.T), or use from_edges"
-        )
-
-
-def _first_true(mask: NDArray[np.bool_]) -> int | None:
-    position = int(mask.argmax()) if mask.size else 0
-    return position if mask.size and mask[position] else None
