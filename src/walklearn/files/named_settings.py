@@ -1,7 +1,7 @@
-"""A thing with a name and a few numbers, as a TOML file writes it: a loss, a domain.
+"""Losses and domains in TOML: a name, or a name with one or two numbers.
 
-`"everywhere"` needs nothing beside its name, `{ ball = 10.0 }` one number, `{ box = [-1.0, 1.0] }`
-two. What a class needs is read off its fields, so that one that is registered can be written so.
+`"everywhere"` has no numbers, `{ ball = 10.0 }` has one, `{ box = [-1.0, 1.0] }` has two. They
+are the fields of a class, so a registered class can be written in the same way.
 
 >>> from walklearn.files.checked_table import CheckedTable
 >>> from walklearn.objectives.linear.domains import DOMAINS
@@ -13,53 +13,38 @@ two. What a class needs is read off its fields, so that one that is registered c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from walklearn.files.checked_table import CheckedTable
+from walklearn.files.checked_table import CheckedTable, is_text
 from walklearn.registry import Registry
-from walklearn.wording import either
 
 
-def read_named(table: CheckedTable, key: str, registry: Registry[Any], *also: str) -> Any:
-    """Read the thing that the key names, with its numbers; `also` lists forms read elsewhere."""
-    given = table.get(key)
-    if not isinstance(given, Mapping):
-        plain = [name for name, kind in registry.items() if not _settings(kind)]
-        table.value(key, wanted=forms(registry, *also), fits=lambda value: value in plain)
-        return registry[str(given)]()
+def read_named(table: CheckedTable, key: str, registry: Registry[Any]) -> Any:
+    """Read the loss or domain that the key names, with its numbers."""
+    if is_text(table.get(key, "")):
+        kind = registry[table.choice(key, registry)]
+        if any(item.default is MISSING for item in _settings(kind)):
+            raise table.error(key, f"needs numbers, such as {key} = {{ {table[key]} = … }}.")
+        return kind()
     inner = table.table(key)
-    known = [name for name, kind in registry.items() if _settings(kind)]
-    inner.only(known, f"a {registry.kind}")
+    numbered = [name for name, kind in registry.items() if _settings(kind)]
+    inner.only(numbered, f"a {registry.kind}")
     if len(inner) != 1:
-        raise table.error(key, f"must be one of {forms(registry, *also)}.")
+        raise table.error(key, f"must name one {registry.kind}; it names {len(inner)}.")
     (name,) = inner
     pair = len(_settings(registry[name])) == 2
     return registry[name](*(inner.pair(name) if pair else [inner.number(name, above=0.0)]))
 
 
 def written(thing: object, registry: Registry[Any]) -> Any:
-    """The setting of a thing as `read_named` reads it."""
+    """Return the value that `read_named` reads."""
     name = registry.name_of(thing)
-    values = [getattr(thing, setting) for setting in _settings(registry[name])]
+    values = [getattr(thing, item.name) for item in _settings(registry[name])]
     return {name: values if len(values) > 1 else values[0]} if values else name
 
 
-def forms(registry: Registry[Any], *also: str) -> str:
-    """How each of them is written.
-
-    >>> from walklearn.objectives.linear.domains import DOMAINS
-    >>> forms(DOMAINS)
-    '"everywhere", { ball = 10.0 } or { box = [-1.0, 1.0] }'
-    """
-    examples = ('"{}"', "{{ {} = 10.0 }}", "{{ {} = [-1.0, 1.0] }}")
-    shown = [examples[len(_settings(kind))].format(name) for name, kind in registry.items()]
-    return either([*shown, *also])
-
-
-def _settings(kind: Any) -> list[str]:
-    """What must be said of it beside the name; how many classes there are is said elsewhere."""
-    if not isinstance(kind, type):  # a registered object is complete
-        return []
-    return [item.name for item in fields(kind) if item.name != "classes"]
+def _settings(kind: Any) -> list[Field[Any]]:
+    """Fields of a class, without the number of classes; a registered object has none."""
+    named = fields(kind) if isinstance(kind, type) else ()
+    return [item for item in named if item.name != "classes"]

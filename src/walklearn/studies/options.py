@@ -148,7 +148,7 @@ def domain_of(table: CheckedTable) -> tuple[Domain, float]:
         return Everywhere(), 0.0
     given = table.get("domain")
     if not isinstance(given, Mapping) or Ball.name not in given:
-        return read_named(table, "domain", DOMAINS, "{ ball = 2.0, relative = true }"), 0.0
+        return read_named(table, "domain", DOMAINS), 0.0
     inner = table.table("domain")
     inner.only(["ball", "relative"], "a ball")
     radius = inner.number("ball", above=0.0)

@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Any
 from walklearn.errors import InputError
 from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.node.agreement import plan_keys
-from walklearn.node.agreement.plan_keys import TimeLimits
+from walklearn.node.agreement.plan_keys import VERSION, TimeLimits
 from walklearn.objectives import Aggregate
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Loss
@@ -65,9 +65,7 @@ if TYPE_CHECKING:
     from walklearn.privacy.mechanisms.mechanism import Mechanism
     from walklearn.privacy.model_noise import ModelNoise
 
-__all__ = ["VERSION", "Plan", "PlanError", "TimeLimits", "differences"]
-
-VERSION = plan_keys.VERSION
+__all__ = ["Plan", "PlanError", "TimeLimits"]
 
 
 class PlanError(InputError):
@@ -234,9 +232,10 @@ class Plan:
         return hashlib.sha256(_as_json(self.digest_content).encode()).hexdigest()
 
     def differences(self, other: Plan | Mapping[str, Any]) -> list[str]:
-        """Return the names of the keys in which another plan differs."""
-        theirs = other.to_dict() if isinstance(other, Plan) else other
-        return differences(self.to_dict(), theirs)
+        """Return the dotted names of the keys in which another plan differs."""
+        theirs = dict(_flat(other.to_dict() if isinstance(other, Plan) else other))
+        ours = dict(_flat(self.to_dict()))
+        return sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
 
     @cached_property
     def encoding(self) -> Encoding:
@@ -358,20 +357,6 @@ class Plan:
             _ = self.noise, self.mechanism
         except ValueError as error:
             raise PlanError(str(error)) from None
-
-
-def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Return the dotted names of the keys in which two plans, as plain values, differ.
-
-    >>> differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}, "d": 4})
-    ['b.c', 'd']
-    """
-    mine, other = dict(_flat(ours)), dict(_flat(theirs))
-    missing = object()
-    return sorted(
-        key for key in mine.keys() | other.keys()
-        if mine.get(key, missing) != other.get(key, missing)
-    )  # fmt: skip
 
 
 def _as_json(content: Mapping[str, Any]) -> str:

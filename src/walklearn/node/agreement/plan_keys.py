@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from walklearn.checks import is_number
 from walklearn.files.checked_table import CheckedTable, is_text
 from walklearn.files.named_settings import read_named, written
-from walklearn.objectives.linear.domains import DOMAINS, Domain, Everywhere
-from walklearn.objectives.linear.losses import LOSSES, Loss
+from walklearn.objectives.linear.domains import DOMAINS, Everywhere
+from walklearn.objectives.linear.losses import LOSSES
 from walklearn.privacy.mechanisms import MECHANISMS
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.settings import PrivacySettings
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
 VERSION = 2
-UPDATES_OF_NODES = ("sgd", "saga")  # what the messages have room for
-
+UPDATES_OF_NODES = ("sgd", "saga")  # messages have fields for these
 
 _NOISE_KEYS = ("clip", "max_contributions", "noise_multiplier", "constants_share")
-_PRIVACY_KEYS = (
-    "protect", "epsilon", "delta", "model", "mechanism", "bounds", "feature_bound", "max_rows",
-    "lower", *_NOISE_KEYS,
-)  # fmt: skip
+_NOT_KEYS = ("noise", "unit")  # fields of PrivacySettings: by hand, and the value of protect
+_PRIVACY_KEYS = ["protect", *(f.name for f in fields(PrivacySettings) if f.name not in _NOT_KEYS)]
+
+_KEEPER = "the 64 digits that `walklearn node book new` prints"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "rows": table.count("rows", None),
         "intercept": table.flag("intercept", False),
         "penalty": table.number("penalty", 0.0, minimum=0.0),
-        "domain": _domain(table),
+        "domain": read_named(table, "domain", DOMAINS) if "domain" in table else Everywhere(),
         "update": table.choice("update", UPDATES_OF_NODES, "sgd"),
         "step_size": _step_size(table),
         "updates": table.count("updates"),
@@ -78,10 +78,10 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
         "laziness": table.number("laziness", 0.0, minimum=0.0, below=1.0),
         "privacy": _privacy(table),
-        "keeper": _keeper(table),
+        "keeper": table.value("keeper", None, wanted=_KEEPER, fits=_is_fingerprint),
         "time_limits": _time_limits(table),
     }
-    content["loss"] = _loss(table, content["classes"])
+    content["loss"] = read_named(table, "loss", LOSSES).for_classes(len(content["classes"] or ()))
     schema = _schema(table)
     content["target_scale"] = _target_scale(table, schema)
     if content["target_scale"] is not None:
@@ -107,26 +107,44 @@ def write_all(plan: Plan) -> dict[str, Any]:
 
 
 def check_together(table: CheckedTable, plan: Plan) -> None:
-    """Refuse keys that exclude each other."""
-    if plan.target in plan.features:
-        raise table.error("target", f'"{plan.target}" is also one of the features.')
-    for column in plan.columns:
-        if column.name not in plan.features:
-            raise table.error(f"columns.{column.name}", "is not one of the features.")
-    if plan.aggregate == "mean" and plan.rows is None:
-        raise table.error("rows", 'is missing: aggregate "mean" divides by the rows of all nodes.')
-    if plan.aggregate != "mean" and plan.rows is not None and "privacy" not in table:
-        raise table.error(
-            "rows", f'is for aggregate "mean" or for [privacy], not for "{plan.aggregate}" alone.'
-        )
-    _check_update(table, plan)
-    _check_classes(table, plan)
+    """Refuse keys that exclude each other, and those that miss another."""
+    given = set(table.table("privacy", CheckedTable({})))
+    for key, problem in (*_mistakes(table, plan), *_mistakes_of_privacy(table, plan, given)):
+        raise table.error(key, problem)
+    with table.explained("privacy"):
+        _ = plan.bounds
     if plan.target_scale is not None:
-        if plan.loss.takes != "number":
-            raise table.error("target_scale", "is for targets that are numbers, not for classes.")
         with table.explained("target_scale"):
             plan.target_scale.check_intercept(plan.intercept, "Write intercept = true")
-    _check_privacy(table, plan)
+
+
+def _mistakes(table: CheckedTable, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield keys with problems, apart from privacy."""
+    if plan.target in plan.features:
+        yield "target", f'"{plan.target}" is also one of the features.'
+    for column in plan.columns:
+        if column.name not in plan.features:
+            yield f"columns.{column.name}", "is not one of the features."
+    if plan.aggregate == "mean" and plan.rows is None:
+        yield "rows", 'is missing: aggregate "mean" divides by the rows of all nodes.'
+    if plan.aggregate != "mean" and plan.rows is not None and "privacy" not in table:
+        yield "rows", f'is for aggregate "mean" or for [privacy], not for "{plan.aggregate}" alone.'
+    if plan.memory is None and plan.step_size is None:
+        yield "step_size", "is missing: { constant = … } of c / k^0.75."
+    if plan.memory is not None and plan.step_size is not None:
+        yield "step_size", f"must be left out: {plan.update} finds its own."
+    if plan.memory is not None and (plan.reveals_rows or plan.privacy.asks):
+        carried = "stores gradients and curvature, which the token would carry unprotected"
+        yield "update", f'"{plan.update}" {carried}. With privacy use "sgd".'
+    takes, classes = plan.loss.takes, plan.classes or ()
+    if takes == "sign" and len(classes) != 2:
+        yield "classes", "must be two texts for this loss: the class of −1, then +1."
+    if takes == "class" and len(classes) < 2:
+        yield "classes", f"must be two or more texts for the loss {plan.loss.name}."
+    if takes == "number" and plan.classes is not None:
+        yield "classes", "must be left out for this loss, whose target is a number."
+    if takes != "number" and plan.target_scale is not None:
+        yield "target_scale", "is for targets that are numbers, not for classes."
 
 
 def _privacy(table: CheckedTable) -> PrivacySettings:
@@ -150,105 +168,72 @@ def _privacy(table: CheckedTable) -> PrivacySettings:
     )
 
 
-def _check_privacy(table: CheckedTable, plan: Plan) -> None:
-    """Refuse settings of privacy that exclude each other, or the walk, or the target."""
-    privacy, reveals = plan.privacy, plan.reveals_rows
-    inner = table.table("privacy", CheckedTable({}))
-    if privacy.epsilon is None:
-        accepted = (privacy.mechanism, None if reveals else privacy.model)
-        if (reveals or "privacy" in table) and IN_THE_CLEAR not in accepted:
-            raise table.error(
-                "privacy.epsilon", "is missing. Give the total ε and δ for everything that leaves "
-                "a node because of its rows, or accept that nothing is protected: "
-                f'{"mechanism" if reveals else "model"} = "{IN_THE_CLEAR}".',
-            )  # fmt: skip
-    elif privacy.mechanism == IN_THE_CLEAR or (privacy.model and not reveals):
-        shared = "L_i unprotected" if reveals else "only the model, which is unprotected"
-        raise inner.error(
-            "epsilon", f"protects nothing, because the {plan.walk} walk discloses {shared}. Leave "
-            f'out epsilon, or "{IN_THE_CLEAR}".',
-        )  # fmt: skip
-    for key, why in _unused_keys(plan).items():
-        if key in inner:
-            raise inner.error(key, f"is for {why}. Leave it out.")
-    for key, why in _missing_keys(plan).items():
-        raise table.error(key, f"is missing: {why}.")
-    if privacy.protects_model and privacy.unit == "rows" and plan.batch is not None:
-        raise table.error(
-            "batch", "may draw a row several times in a visit, which the noise for "
-            'protect = "rows" does not cover. Leave it out, or use protect = "node".',
-        )  # fmt: skip
-    with inner.explained():
-        _ = plan.bounds
-
-
-def _missing_keys(plan: Plan) -> dict[str, str]:
-    """Missing keys that ε needs, and what they are."""
-    privacy, missing = plan.privacy, dict[str, str]()
-    if privacy.epsilon is None:
-        return missing
-    if privacy.unit == "rows" and plan.rows is None:
-        missing["rows"] = 'protect = "rows" needs the public number of rows of all nodes'
-    if privacy.model is None and plan.loss.takes == "number" and plan.target_scale is None:
-        missing["target_scale"] = (
-            "epsilon needs the public centre and spread of a target that is a number, such as "
-            "{ centre = 150, spread = 80 }: a typical target and the typical distance from it, "
-            "known without looking at the rows"
-        )
-    if not plan.reveals_rows:
-        return missing
-    if privacy.unit == "rows":
-        needed = {"feature_bound": "a row changes L_i by at most its squared length"}
-    else:
-        needed = {"mechanism": f"choose one of {', '.join(MECHANISMS)} for L_i"}
-        if privacy.bounds is None:
-            needed["feature_bound"] = needed["max_rows"] = "the bounds of L_i depend on it"
-    unset = (name for name in needed if getattr(privacy, name) is None)
-    return missing | {f"privacy.{name}": needed[name] for name in unset}
-
-
-def _unused_keys(plan: Plan) -> dict[str, str]:
-    """Keys of the table `privacy` that would have no effect, and what they are for."""
-    privacy, unused = plan.privacy, dict[str, str]()
+def _mistakes_of_privacy(
+    table: CheckedTable, plan: Plan, given: set[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield keys with problems among the settings of privacy; given: those of its table."""
+    privacy, reveals, is_for_rows = plan.privacy, plan.reveals_rows, plan.privacy.unit == "rows"
+    unused: dict[str, str] = {}
     if not privacy.protects_model:
         unused |= dict.fromkeys(_NOISE_KEYS, "noise on the model, which is unprotected")
     if privacy.epsilon is None:
-        return unused
-    if not plan.reveals_rows:
-        keys = ("mechanism", "bounds", "lower", "constants_share")
-        return unused | dict.fromkeys(keys, f"a walk that discloses L_i, unlike {plan.walk}")
-    if privacy.unit == "rows":
-        return unused | dict.fromkeys(
-            ("mechanism", "bounds", "max_rows", "lower"),
-            'protect = "node": for rows, Gaussian noise on L_i needs a feature_bound only',
+        accepted = (privacy.mechanism, None if reveals else privacy.model)
+        if (reveals or "privacy" in table) and IN_THE_CLEAR not in accepted:
+            yield (
+                "privacy.epsilon",
+                (
+                    "is missing. Give the total ε and δ for everything that leaves a node because of "
+                    "its rows, or accept that nothing is protected: "
+                    f'{"mechanism" if reveals else "model"} = "{IN_THE_CLEAR}".'
+                ),
+            )
+    elif privacy.mechanism == IN_THE_CLEAR or (privacy.model and not reveals):
+        shared = "L_i unprotected" if reveals else "only the model, which is unprotected"
+        yield (
+            "privacy.epsilon",
+            (
+                f"protects nothing, because the {plan.walk} walk discloses {shared}. Leave out "
+                f'epsilon, or "{IN_THE_CLEAR}".'
+            ),
         )
-    if privacy.bounds is not None:
+    elif not reveals:
+        keys = ("mechanism", "bounds", "lower", "constants_share")
+        unused |= dict.fromkeys(keys, f"a walk that discloses L_i, unlike {plan.walk}")
+    elif is_for_rows:
+        why = 'protect = "node": for rows, Gaussian noise on L_i needs a feature_bound only'
+        unused |= dict.fromkeys(("mechanism", "bounds", "max_rows", "lower"), why)
+    elif privacy.bounds is not None:
         unused |= dict.fromkeys(("feature_bound", "lower"), "a plan without bounds of L_i")
-    return unused
-
-
-def _check_update(table: CheckedTable, plan: Plan) -> None:
-    """Check the update: "sgd" needs a step size; one with memory needs none, and no privacy."""
-    if plan.memory is None:
-        if plan.step_size is None:
-            raise table.error("step_size", "is missing: { constant = … } of c / k^0.75.")
+    for key, why in unused.items():
+        if key in given:
+            yield f"privacy.{key}", f"is for {why}. Leave it out."
+    if privacy.epsilon is None:
         return
-    if plan.step_size is not None:
-        raise table.error("step_size", f"must be left out: {plan.update} finds its own.")
-    if plan.reveals_rows or plan.privacy.asks:
-        raise table.error(
-            "update", f'"{plan.update}" stores gradients and curvature, which the token would '
-            'carry unprotected. With privacy use "sgd".',
-        )  # fmt: skip
-
-
-def _check_classes(table: CheckedTable, plan: Plan) -> None:
-    if plan.loss.takes == "sign" and len(plan.classes or ()) != 2:
-        raise table.error("classes", "must be two texts for this loss: the class of −1, then +1.")
-    if plan.loss.takes == "class" and len(plan.classes or ()) < 2:
-        raise table.error("classes", f"must be two or more texts for the loss {plan.loss.name}.")
-    if plan.loss.takes == "number" and plan.classes is not None:
-        raise table.error("classes", "must be left out for this loss, whose target is a number.")
+    if is_for_rows and plan.rows is None:
+        yield "rows", 'is missing: protect = "rows" needs the public number of rows of all nodes.'
+    if privacy.model is None and plan.loss.takes == "number" and plan.target_scale is None:
+        yield (
+            "target_scale",
+            (
+                "is missing: epsilon needs the public centre and spread of a target that is a number, "
+                "such as { centre = 150, spread = 80 }: a typical target and the typical distance "
+                "from it, known without looking at the rows."
+            ),
+        )
+    if reveals and privacy.feature_bound is None and privacy.bounds is None:
+        yield "privacy.feature_bound", "is missing: the bounds of L_i depend on it."
+    if reveals and not is_for_rows and privacy.max_rows is None and privacy.bounds is None:
+        yield "privacy.max_rows", "is missing: the bounds of L_i depend on it."
+    if reveals and not is_for_rows and privacy.mechanism is None:
+        yield "privacy.mechanism", f"is missing. Choose one of {', '.join(MECHANISMS)} for L_i."
+    if privacy.protects_model and is_for_rows and plan.batch is not None:
+        yield (
+            "batch",
+            (
+                "may draw a row several times in a visit, which the noise for "
+                'protect = "rows" does not cover. Leave it out, or use protect = "node".'
+            ),
+        )
 
 
 def _schema(table: CheckedTable) -> Schema:
@@ -291,40 +276,17 @@ def _walks(also: object) -> list[str]:
     return [name for name in walks.names_of(Metropolis, also) if walks[name].is_local()]
 
 
-def _loss(table: CheckedTable, classes: tuple[str, ...] | None) -> Loss:
-    if isinstance(table.get("loss"), Mapping):
-        loss: Loss = read_named(table, "loss", LOSSES)
-        return loss
-    return LOSSES[table.choice("loss", LOSSES)]().for_classes(len(classes or ()))
-
-
-def _domain(table: CheckedTable) -> Domain:
-    domain: Domain = read_named(table, "domain", DOMAINS) if "domain" in table else Everywhere()
-    return domain
-
-
 def _step_size(table: CheckedTable) -> StepSize | None:
     inner = table.table("step_size", None)
     if inner is None:
         return None
     inner.only(("constant", "exponent"), "a step size")
     constant = inner.number("constant", above=0.0)
-    exponent = inner.number("exponent", 0.75, minimum=0.0)
-    if exponent == 0.0:
-        return ConstantStep(constant)
-    if not 0.5 < exponent < 1.0:
-        raise inner.error(
-            "exponent",
-            f"must lie between 0.5 and 1, as the theorems need, or be 0; it is {exponent:g}.",
-        )
-    return PowerStep(constant, exponent)
-
-
-def _keeper(table: CheckedTable) -> str | None:
-    keeper: str | None = table.label("keeper", None)
-    if keeper is not None and not re.fullmatch(r"[0-9a-f]{64}", keeper):
-        raise table.error("keeper", "must be the 64 digits that `walklearn node book new` prints.")
-    return keeper
+    exponent = inner.value(
+        "exponent", 0.75, wanted="0, or between 0.5 and 1 as the theorems need",
+        fits=lambda value: is_number(value) and (value == 0.0 or 0.5 < value < 1.0),
+    )  # fmt: skip
+    return PowerStep(constant, float(exponent)) if exponent else ConstantStep(constant)
 
 
 def _time_limits(table: CheckedTable) -> TimeLimits:
@@ -334,6 +296,10 @@ def _time_limits(table: CheckedTable) -> TimeLimits:
     resume = inner.number("resume_after_seconds", defaults.pop("resume_after_seconds"), minimum=0.0)
     others = {name: inner.number(name, default, above=0.0) for name, default in defaults.items()}
     return TimeLimits(resume_after_seconds=resume, **others)
+
+
+def _is_fingerprint(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:
