@@ -108,8 +108,8 @@ def write_all(plan: Plan) -> dict[str, Any]:
 
 def check_together(table: CheckedTable, plan: Plan) -> None:
     """Refuse keys that exclude each other, and those that miss another."""
-    given = set(table.table("privacy", CheckedTable({})))
-    for key, problem in (*_mistakes(table, plan), *_mistakes_of_privacy(table, plan, given)):
+    wrong = _mistakes_of_privacy(plan, table.get("privacy"))
+    for key, problem in (*_mistakes(table, plan), *wrong):
         raise table.error(key, problem)
     with table.explained("privacy"):
         _ = plan.bounds
@@ -168,34 +168,28 @@ def _privacy(table: CheckedTable) -> PrivacySettings:
     )
 
 
-def _mistakes_of_privacy(
-    table: CheckedTable, plan: Plan, given: set[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield keys with problems among the settings of privacy; given: those of its table."""
+def _mistakes_of_privacy(plan: Plan, given: Any) -> Iterator[tuple[str, str]]:
+    """Yield keys with problems among the settings of privacy; given: its table, if there is one."""
     privacy, reveals, is_for_rows = plan.privacy, plan.reveals_rows, plan.privacy.unit == "rows"
     unused: dict[str, str] = {}
     if not privacy.protects_model:
         unused |= dict.fromkeys(_NOISE_KEYS, "noise on the model, which is unprotected")
     if privacy.epsilon is None:
         accepted = (privacy.mechanism, None if reveals else privacy.model)
-        if (reveals or "privacy" in table) and IN_THE_CLEAR not in accepted:
+        if (reveals or given is not None) and IN_THE_CLEAR not in accepted:
             yield (
                 "privacy.epsilon",
-                (
-                    "is missing. Give the total ε and δ for everything that leaves a node because of "
-                    "its rows, or accept that nothing is protected: "
-                    f'{"mechanism" if reveals else "model"} = "{IN_THE_CLEAR}".'
-                ),
-            )
+                "is missing. Give the total ε and δ for everything that leaves a node because of "
+                "its rows, or accept that nothing is protected: "
+                f'{"mechanism" if reveals else "model"} = "{IN_THE_CLEAR}".',
+            )  # fmt: skip
     elif privacy.mechanism == IN_THE_CLEAR or (privacy.model and not reveals):
         shared = "L_i unprotected" if reveals else "only the model, which is unprotected"
         yield (
             "privacy.epsilon",
-            (
-                f"protects nothing, because the {plan.walk} walk discloses {shared}. Leave out "
-                f'epsilon, or "{IN_THE_CLEAR}".'
-            ),
-        )
+            f"protects nothing, because the {plan.walk} walk discloses {shared}. Leave out "
+            f'epsilon, or "{IN_THE_CLEAR}".',
+        )  # fmt: skip
     elif not reveals:
         keys = ("mechanism", "bounds", "lower", "constants_share")
         unused |= dict.fromkeys(keys, f"a walk that discloses L_i, unlike {plan.walk}")
@@ -205,7 +199,7 @@ def _mistakes_of_privacy(
     elif privacy.bounds is not None:
         unused |= dict.fromkeys(("feature_bound", "lower"), "a plan without bounds of L_i")
     for key, why in unused.items():
-        if key in given:
+        if key in (given or ()):
             yield f"privacy.{key}", f"is for {why}. Leave it out."
     if privacy.epsilon is None:
         return
@@ -214,12 +208,10 @@ def _mistakes_of_privacy(
     if privacy.model is None and plan.loss.takes == "number" and plan.target_scale is None:
         yield (
             "target_scale",
-            (
-                "is missing: epsilon needs the public centre and spread of a target that is a number, "
-                "such as { centre = 150, spread = 80 }: a typical target and the typical distance "
-                "from it, known without looking at the rows."
-            ),
-        )
+            "is missing: epsilon needs the public centre and spread of a target that is a number, "
+            "such as { centre = 150, spread = 80 }: a typical target and the typical distance "
+            "from it, known without looking at the rows.",
+        )  # fmt: skip
     if reveals and privacy.feature_bound is None and privacy.bounds is None:
         yield "privacy.feature_bound", "is missing: the bounds of L_i depend on it."
     if reveals and not is_for_rows and privacy.max_rows is None and privacy.bounds is None:
@@ -229,11 +221,9 @@ def _mistakes_of_privacy(
     if privacy.protects_model and is_for_rows and plan.batch is not None:
         yield (
             "batch",
-            (
-                "may draw a row several times in a visit, which the noise for "
-                'protect = "rows" does not cover. Leave it out, or use protect = "node".'
-            ),
-        )
+            'may draw a row several times in a visit, which noise for protect = "rows" does not '
+            'cover. Leave it out, or use protect = "node".',
+        )  # fmt: skip
 
 
 def _schema(table: CheckedTable) -> Schema:
