@@ -69,7 +69,7 @@ MISTAKES = {
     "argument of a loss": (
         "penalty = 1.0", 'penalty = 1.0\nloss = { name = "huber", threshold = true }',
         "line 19: problems.two.loss.threshold", "true"),
-    "domain": ("{ ball = 5.0 }", '"ball"', "line 19: problems.two.domain ", '"everywhere"'),
+    "domain": ("{ ball = 5.0 }", '"ball"', "line 19: problems.two.domain ", "{ ball = … }"),
     "box": ("{ ball = 5.0 }", "{ box = 5.0 }", "line 19: problems.two.domain.box"),
     "split": ("penalty = 1.0", 'penalty = 1.0\nsplit = "even"', "line 19: problems.two.split"),
     "rows without split": (
