@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from walklearn.graphs import Graph
 from walklearn.updates import draw_start
 from walklearn.visit import Setting
-from walklearn.walks.walk import announcements_of
 
 Array = NDArray[Any]
 
@@ -90,7 +89,7 @@ class CWalk:
         self._arrays = {  # also keeps them alive
             "indptr": _of_type(graph.indptr, np.int32),
             "indices": _of_type(graph.indices, np.int32),
-            "score": np.ascontiguousarray(announcements_of(walk, graph, problem)[:, 0], np.float64),
+            "score": np.ascontiguousarray(walk.announcements(graph, problem)[:, 0], np.float64),
             "scale": _of_type(walk.gradient_scale(graph, problem), np.float64),
             "rows": _of_type(problem.X, np.float64),
             "targets": _of_type(problem.y, np.float64),

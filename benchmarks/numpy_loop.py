@@ -9,7 +9,6 @@ import numpy as np
 from walklearn.graphs import Graph
 from walklearn.updates import draw_start
 from walklearn.visit import Setting
-from walklearn.walks.walk import announcements_of
 
 
 class NumpyWalk:
@@ -30,7 +29,7 @@ class NumpyWalk:
         self.visits = [0] * problem.nodes
         self.rows, self.targets = list(problem.X), problem.y.tolist()
         self.weights = problem.row_weights.tolist()
-        self.score = announcements_of(walk, graph, problem)[:, 0].tolist()
+        self.score = walk.announcements(graph, problem)[:, 0].tolist()
         self.scale = walk.gradient_scale(graph, problem).tolist()
         self.neighbours = [graph.neighbours(i).tolist() for i in range(graph.node_count)]
 

@@ -35,7 +35,8 @@ from walklearn.graphs import Graph
 from walklearn.privacy.protection import ObjectiveView, Protection
 from walklearn.updates.update import Update, VisitContext, VisitResult
 from walklearn.walks.disclosure import check_disclosure_known, check_protectable, mechanism_of
-from walklearn.walks.walk import Hop, View, Walk, announcements_of, view_of
+from walklearn.walks.view import Hop, View, view_of
+from walklearn.walks.walk import Walk
 
 WHOLE = (int, np.integer)
 
@@ -349,7 +350,7 @@ class Walker:
     ) -> None:
         self.setting, self.graph, self.node, self.token = setting, graph, node, token
         self.states = {} if states is None else states
-        self._table = announcements_of(setting.walk, graph, setting.objective)
+        self._table = setting.walk.announcements(graph, setting.objective)
 
     def state(self, node: int) -> NodeState:
         """Return the state of a node."""

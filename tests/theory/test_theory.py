@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.objectives.cases import local_gradient
-from walklearn import ConstantStep, PowerStep, Problem, domains, graphs, losses, walks
+from walklearn import ConstantStep, PowerStep, Problem, domains, graphs, losses, privacy, walks
 from walklearn.theory import Constant, diagnose, mixing_time, residual, spectral_gap, spectrum
 
 BALL = domains.Ball(10.0)
@@ -334,7 +334,7 @@ def test_residual_in_blocks(monkeypatch):
     problem = problem_on(50)
     model = np.array([0.3, -2.0])
     whole = residual(problem, model)
-    monkeypatch.setattr("walklearn.theory.walk_facts.NUMBERS_AT_ONCE", 7)
+    monkeypatch.setattr("walklearn.theory.constants.NUMBERS_AT_ONCE", 7)
     assert residual(problem, model) == pytest.approx(whole)
 
 
@@ -462,15 +462,20 @@ def test_warns_of_entrapment():
 
 def test_warns_of_bias():
     irregular, problem = graphs.star(5), problem_on(5)
-    simple = text(irregular, problem, walks.Simple())
-    assert "(here 1 to 4)" in simple
-    assert "degree" in simple
-    assert "degree" not in text(irregular, problem, walks.Simple(corrected=True))
-    assert "degree" not in text(graphs.complete(5), problem, walks.Simple())
-    arm = walks.Uniform(normalise=True)
-    assert "exact only" in text(graphs.complete(5), problem, arm)
+    simple = text(irregular, problem, walks.Simple())  # of degrees 1 and 4, 1.6 on average
+    assert "another sum" in simple
+    assert "0.62 to 2.5 times" in simple
+    assert "Simple(corrected=True)" in simple
+    assert "another sum" not in text(irregular, problem, walks.Simple(corrected=True))
+    assert "another sum" not in text(graphs.complete(5), problem, walks.Simple())
+    normalised = walks.Uniform(normalise=True)
+    assert "Use Uniform()." in text(graphs.complete(5), problem, normalised)
     exact = problem_on(5, noise=0.0, penalty=0.0)
-    assert "exact only" not in text(graphs.complete(5), exact, arm)
+    for walk in (normalised, walks.Simple()):
+        assert "another sum" not in text(irregular, exact, walk)
+    mechanism = privacy.ClampedGamma(4.0, (1.0, 8.0))
+    printed = walks.Weighted(privacy=mechanism, reweight="as-printed")
+    assert 'Use reweight="released".' in text(irregular, problem, printed)
 
 
 def test_warns_of_an_unbounded_domain_and_of_no_optimum():
@@ -514,12 +519,14 @@ def test_warns_of_steps_that_overshoot():
     assert "at 5 of 5 nodes" in bounded
     assert "bounces" in bounded
     assert "many more steps" in bounded
-    assert "Take c" not in bounded  # a falling step gets there by itself
+    assert "Use c" not in bounded  # a falling step gets there by itself
     anywhere = flat_problem(5, domains.Everywhere())
-    assert "blow up" in text(graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75))
-    assert "Take c" in text(graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75))
-    assert "cannot settle" in text(graph, inside, walks.Uniform(), ConstantStep(2 * largest))
-    assert "settle" not in text(graph, inside, walks.Uniform(), ConstantStep(largest))
+    assert "grow exponentially" in text(
+        graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75)
+    )
+    assert "Use c" in text(graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75))
+    assert "does not converge" in text(graph, inside, walks.Uniform(), ConstantStep(2 * largest))
+    assert "not converge" not in text(graph, inside, walks.Uniform(), ConstantStep(largest))
 
 
 def test_a_hundred_thousand_nodes():

@@ -16,7 +16,6 @@ from walklearn.streams import generators, node_seed, replicate_seed
 from walklearn.updates import Saga, Sgd, draw_start
 from walklearn.visit import NodeState, Setting, Token, Walker, init_token, visit
 from walklearn.walks import view_of
-from walklearn.walks.walk import announcements_of
 
 GRAPH = wl.graphs.erdos_renyi(12, 0.4, seed=4, connected="retry")
 MECHANISM = wl.privacy.ClampedGamma(theta=4.0, bounds=(1.0, 8.0))
@@ -118,7 +117,7 @@ def test_a_visit_changes_no_input_and_returns_the_declared_arrays(
 ) -> None:
     walker = make_walker(walk, update, privacy, objective, mean="estimated")
     setting, streams = walker.setting, generators(np.random.SeedSequence(9))
-    table = announcements_of(setting.walk, GRAPH, objective)
+    table = setting.walk.announcements(GRAPH, objective)
     states: dict[int, NodeState] = {}
     node, token = walker.node, walker.token
     for _ in range(40):

@@ -16,7 +16,6 @@ from walklearn.walks import (
     Weighted,
     view_of,
 )
-from walklearn.walks.walk import announcements_of
 
 GRAPHS = {
     # a triangle, a square and a tail: degrees 1, 2, 3, not bipartite
@@ -102,7 +101,7 @@ def hopper(walk, graph, problem=None):
     It takes the node, the uniform numbers, the previous node, and the earlier visits to each node.
     """
     bound = walk.bind(graph, problem)
-    table = announcements_of(bound, graph, problem)
+    table = bound.announcements(graph, problem)
     fresh = zeros(bound.token_arrays(graph.node_count))
 
     def hop(node, uniforms, previous=-1, visits=None):

@@ -15,7 +15,7 @@ import pytest
 
 import walklearn as wl
 from walklearn import updates, walks
-from walklearn.walks.walk import announcements_of, draw_walk
+from walklearn.walks.walk import draw_walk
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
 X, Y = wl.datasets.two_gaussians(12, dimension=3, variance=2.0, seed=1)
@@ -114,8 +114,8 @@ def expected_visits(weights: Any) -> Any:
 class OwnDivisor(walks.Simple):
     """Divides gradients by numbers that only a node knows."""
 
-    def divisor(self, view: Any) -> float:
-        return 5.0 + view.node
+    def divisor(self, node: Any, degree: Any, announcement: Any) -> Any:
+        return 5.0 + node
 
 
 class OwnCount(walks.Uniform):
@@ -132,7 +132,9 @@ class DoubleAverage(updates.Sgd):
         return 2.0 * token["model"]
 
 
-COMPILED = [Attractive(), ByRootOfDegree(), HalfScale(), AnnounceWins(), RootOfImportance()]
+COMPILED = [
+    Attractive(), ByRootOfDegree(), HalfScale(), AnnounceWins(), RootOfImportance(), OwnDivisor(),
+]  # fmt: skip
 UNCOMPILED = [LastNeighbour(), Double()]
 
 
@@ -168,13 +170,19 @@ def test_overrides_that_the_kernel_does_not_know_run_on_the_reference(walk: Any,
     assert not np.allclose(default.models, plain.models, rtol=1e-6)
 
 
-@pytest.mark.parametrize("walk", [OwnDivisor(), OwnCount()], ids=repr)
-def test_overrides_of_the_estimated_mean_run_on_the_reference(walk: Any) -> None:
-    with pytest.raises(ValueError, match="has no kernel"):
-        run(walk, "compiled", steps=10, mean_importance="estimated")
-    changed = run(walk, "reference", steps=100, mean_importance="estimated")
-    plain = run(walks.Uniform(), "reference", steps=100, mean_importance="estimated")
-    assert not np.allclose(changed.models, plain.models, rtol=1e-6)
+@pytest.mark.parametrize(
+    ("walk", "plain"), [(OwnDivisor(), walks.Simple()), (OwnCount(), walks.Uniform())]
+)
+def test_overrides_of_the_estimated_mean_take_effect(walk: Any, plain: Any) -> None:
+    changed, unchanged = (
+        run(each, "reference", steps=100, mean_importance="estimated") for each in (walk, plain)
+    )
+    assert not np.allclose(changed.models, unchanged.models, rtol=1e-6)
+    if walk.is_compiled:
+        assert_same(run(walk, "compiled", steps=100, mean_importance="estimated"), changed)
+    else:
+        with pytest.raises(ValueError, match="has no kernel"):
+            run(walk, "compiled", steps=10, mean_importance="estimated")
 
 
 def test_an_override_of_the_average_runs_on_the_reference() -> None:
@@ -227,7 +235,7 @@ def test_announced_scores_decide_the_visits(walk: Any, weights: Any, engine: str
 
 @pytest.mark.parametrize("walk", [*COMPILED, *UNCOMPILED], ids=repr)
 def test_a_node_announces_the_same_numbers_as_the_table_of_a_simulation(walk: Any) -> None:
-    table = announcements_of(walk, GRAPH, PROBLEM)
+    table = walk.announcements(GRAPH, PROBLEM)
     for node in range(12):
         announced = walk.announce(PROBLEM, node, int(GRAPH.degrees[node]), None)
         np.testing.assert_allclose(table[node], announced, rtol=1e-12)

@@ -185,9 +185,9 @@ def test_no_method_of_a_walk_after_its_release_can_read_the_true_constants(wrap:
     seen: list[Any] = []
 
     class Curious(walks.Weighted):
-        def divisor(self, view: Any) -> float:
+        def divisor(self, *of_node: Any) -> Any:
             seen.append({**vars(self), **vars(type(self))})
-            return super().divisor(view)
+            return super().divisor(*of_node)
 
     true = PROBLEM.smoothness_constants
     run(wrap(Curious(privacy=MECHANISM)), steps=5, engine="reference", mean_importance="estimated")
@@ -317,7 +317,7 @@ def test_bad_walks() -> None:
     with pytest.raises(ValueError, match="as-printed"):
         walks.Weighted(privacy=MECHANISM, reweight="printed")
     for alone in ({"bounds": BOUNDS}, {"reweight": "as-printed"}):
-        with pytest.raises(ValueError, match="pass privacy"):
+        with pytest.raises(ValueError, match="Pass privacy"):
             walks.Weighted(**alone)
     with pytest.raises(ValueError, match="public=True"):
         walks.Weighted(public=True)

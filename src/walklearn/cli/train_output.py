@@ -10,7 +10,6 @@ import click
 
 from walklearn.cli.console import WIDTH, Talk, wrapped_sentences
 from walklearn.cli.tracking import how_to_look_at
-from walklearn.walks.walk import announcements_of
 
 if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import Logged
@@ -132,7 +131,7 @@ def _alternates(plan: FitPlan, problem: Problem) -> bool:
         return False
     if walk.draws_announcements or plan.mechanism is not None:  # releases differ, and reject moves
         return False
-    scores = announcements_of(walk, graph, problem)[:, 0]  # equal ones reject nothing
+    scores = walk.announcements(graph, problem)[:, 0]  # equal ones reject nothing
     return bool(scores.min() == scores.max())
 
 

@@ -123,7 +123,7 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     if not estimator.walk_.disclosure_is_known:
         return [], [f"What {name_of(estimator.walk_)} tells of the rows is not known here."]
     if disclosure_of(estimator.walk_).scaled_by:
-        return [], ["Steps are scaled by the true L_i of each node, which the model then shows."]
+        return [], ["Steps are scaled by the true L_i of each node, which the model then reveals."]
     in_the_clear = {
         each["mechanism"] == IN_THE_CLEAR
         for each in estimator.ledger_.to_dict()["releases"]
@@ -175,7 +175,7 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
 
 def name_of(walk: Walk) -> str:
     """The walk with what it was asked to do, without what was drawn."""
-    return repr(walk.before_release())
+    return repr(walk.with_innermost(walk.innermost.before_release()))
 
 
 def public_facts(

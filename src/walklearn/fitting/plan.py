@@ -498,7 +498,7 @@ def released(
     To repeat a release where the rows are the same would disclose that they are.
     """
     draw = draw_walk if walk.draws_announcements else type(walk).sample_release
-    return draw(walk, graph, objective, generator).without_secrets()
+    return draw(walk, graph, objective, generator)
 
 
 def noise_length(noise: ModelNoise | None, size: int) -> float:

@@ -29,8 +29,6 @@ from walklearn.simulation.user_losses import rejection_of, with_functions
 from walklearn.streams import Streams
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
-from walklearn.walks.metropolis import divisors_of
-from walklearn.walks.walk import announcements_of
 
 
 def values_of(data: Any, models: Array) -> Array:
@@ -177,12 +175,12 @@ def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
     cumulative: Array | None = getattr(walk, "cumulative", None)
     if cumulative is not None:
         return cumulative
-    return np.ascontiguousarray(announcements_of(walk, graph, problem)[:, 0])
+    return np.ascontiguousarray(walk.announcements(graph, problem)[:, 0])
 
 
 def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) -> Array:
     """Return the weights of the gradients; without s̄ if the token estimates it."""
     inner = [walk.innermost for walk in walks]
     if mean == "estimated":
-        return np.concatenate([1.0 / divisors_of(walk, graph, problem) for walk in inner])
+        return np.concatenate([1.0 / walk.divisors(graph, problem) for walk in inner])
     return np.concatenate([walk.scale for walk in inner])

@@ -1,4 +1,4 @@
-"""What theory says of a walk before it is run: its spectrum, the theorems' constants, cautions.
+"""Theory of a walk before it is run: its spectrum, the theorems' constants, and warnings.
 
 >>> from walklearn import graphs, theory, walks
 >>> round(theory.spectral_gap(graphs.complete(5), walks.Uniform(laziness=0.5)), 3)

@@ -1,4 +1,4 @@
-"""What theory says of a walk before it is run: mixing, the theorems' constants, and warnings.
+"""Theory of a walk before it is run: mixing, the theorems' constants, and warnings.
 
 With f = mean of f_i, L_i the smoothness of f_i, w* the minimiser, σ² = mean ‖∇f_i(w*)‖² and
 λ_P = (max(|λ_2|, |λ_N|) + 1)/2, a walk with visit weights v and ĝ = (v̄ / v_i) ∇f_i has
@@ -9,7 +9,8 @@ for γ_k = c / k^q, 0.5 < q < 1. With v = 1 this is Theorem 1 (σ², (sup L)²),
 Theorem 2 ((L̄ / inf L) σ², L̄²). The O hides the diameter of W, the bound of the gradients and
 c, so the constants compare walks on one problem; they predict no error.
 
-The minimiser need not be unique: for convex f_i all ∇f_i, hence σ², are the same at every w*.
+The minimiser need not be unique: for convex f_i all ∇f_i, and therefore σ², are the same at
+every w*.
 
 >>> from walklearn import Problem, graphs, walks
 >>> problem = Problem([[1.0], [1.0], [1.0], [3.0]], [1.0, 1.0, -1.0, 1.0], penalty=1.0)
@@ -28,27 +29,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from walklearn.arrays import Vector
 from walklearn.checks import check_kind, check_number
 from walklearn.graphs import Graph
 from walklearn.graphs.graph import check_node_count
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import NoMinimiserError
-from walklearn.theory.cautions import cautions
+from walklearn.theory.constants import Constant, residual
 from walklearn.theory.spectrum import Method, Range, Spectrum, matrix_of, spectrum_of
-from walklearn.theory.walk_facts import Constant, Facts, residual
+from walklearn.theory.warnings import warnings_of
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import disclosure_of, mechanism_of
 from walklearn.walks.walk import draw_walk
 
+INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
+
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What theory says of a walk on a graph, for a problem. Print it.
+    """Theory of a walk on a graph, for a problem. Print it.
 
     Parameters
     ----------
@@ -59,12 +64,12 @@ class Diagnosis:
     edge_count
         The number of edges.
     reversible
-        Whether the walk is reversible; the theorems need that.
+        True if the walk is reversible; the theorems need that.
     method
-        How the eigenvalues were got: "closed form", "eigenvalues", "bound" (then spectral_gap
-        is the lower end of gap_bounds, and all that follows from it is pessimistic) or
-        "unknown" (then they are NaN). For a walk that is not reversible lambda_2 is the second
-        largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base
+        The source of the eigenvalues: "closed form", "eigenvalues", "bound" or "unknown". With
+        "bound", spectral_gap is the lower end of gap_bounds, and all that follows from it is
+        pessimistic. With "unknown" they are NaN. For a walk that is not reversible lambda_2 is the
+        second largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base
         walk.
     lambda_2
         The second largest eigenvalue of the transition matrix.
@@ -73,7 +78,7 @@ class Diagnosis:
     spectral_gap
         ``1 − max(|λ_2|, |λ_N|)``.
     gap_bounds
-        Between which numbers the gap lies for certain.
+        Proven lower and upper bound of the gap.
     mixing_time
         ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
     acceptance_rate
@@ -84,27 +89,27 @@ class Diagnosis:
         L of the steps: the largest product of L_i and the factor of ∇f_i in ĝ.
     constant
         The constant of the theorem that applies, for a private walk that of one simulated draw;
-        None where no theorem applies.
+        None if no theorem applies.
     setup_messages
-        How many messages the nodes send before the walk, one each way per edge.
+        The number of messages before the walk, one each way per edge.
     warnings
-        What may go wrong, and what to do.
+        Possible problems, and what to do.
     printed_constant
-        For clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it; its second term is
-        not what either reweighting gives, so single draws exceed it. It is NaN elsewhere.
+        For clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it, otherwise NaN. Single
+        draws exceed it, since its second term belongs to neither reweighting.
     update
-        What a visit does, where that was said.
+        The update, as it prints itself; empty if none was given.
     message_bytes
         The size of the token.
     node_bytes
-        The most that a node keeps between visits.
+        The largest size of the state of a node.
 
     Examples
     --------
     >>> from walklearn import Problem, graphs, walks
     >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
-    >>> found = diagnose(graphs.complete(3), problem, walks.Uniform())
-    >>> round(found.spectral_gap, 6), round(found.relaxation_time, 6), found.method
+    >>> diagnosis = diagnose(graphs.complete(3), problem, walks.Uniform())
+    >>> round(diagnosis.spectral_gap, 6), round(diagnosis.relaxation_time, 6), diagnosis.method
     (0.5, 2.0, 'closed form')
     """
 
@@ -131,12 +136,12 @@ class Diagnosis:
 
     @property
     def lambda_P(self) -> float:
-        """``(max(|λ_2|, |λ_N|) + 1)/2``, as the theorems have it."""
+        """``(max(|λ_2|, |λ_N|) + 1)/2``, as in the theorems."""
         return 1.0 - self.spectral_gap / 2.0
 
     @property
     def relaxation_time(self) -> float:
-        """1 / gap, the steps in which the memory of the start falls by a factor e."""
+        """1 / gap, the steps in which the influence of the start falls by a factor e."""
         return 1.0 / self.spectral_gap if self.spectral_gap else math.inf
 
     @property
@@ -148,6 +153,88 @@ class Diagnosis:
         return "\n".join(_lines(self))
 
 
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The inputs of the numbers and the warnings."""
+
+    graph: Graph
+    problem: Problem
+    walk: Walk
+    step_size: StepSize | None
+    update: Update | None
+    spectrum: Spectrum
+    stays: Vector | None
+    residual: float
+    no_optimum: str
+
+    @property
+    def has_memory(self) -> bool:
+        """True if the update has memory, so that visits and weights cause no bias."""
+        return self.update is not None and self.update.converges
+
+    @cached_property
+    def stationary(self) -> Vector:
+        """The long-run share of the updates of each node."""
+        return self.walk.stationary(self.graph, self.problem)
+
+    @cached_property
+    def scale(self) -> Vector:
+        """The exact weight of each node's gradient."""
+        return self.walk.gradient_scale(self.graph, self.problem)
+
+    @property
+    def step_smoothness(self) -> Vector:
+        """The Lipschitz constant of each node's step direction ĝ."""
+        return np.asarray(self.scale * self.problem.smoothness_constants)
+
+    @property
+    def has_noise(self) -> bool:
+        """True if no model is best for every node (False if there is no optimum)."""
+        origin = residual(self.problem, np.zeros(self.problem.size))
+        return self.residual > INTERPOLATION * origin
+
+    @property
+    def weights(self) -> Vector:
+        """N times the weight of each f_i in the sum that the walk minimises; 1 if it is f."""
+        return np.asarray(self.graph.node_count * self.scale * self.stationary)
+
+    @property
+    def is_unbiased(self) -> bool:
+        """True if the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
+        return not self.walk.is_biased and np.allclose(self.weights, 1.0, rtol=1e-9)
+
+    @property
+    def acceptance_rate(self) -> float:
+        """The long-run share of the steps that move the token."""
+        if self.walk.is_independent:
+            return self.walk.acceptance_rate(self.graph, self.problem)
+        if self.stays is None:
+            return math.nan
+        return float(self.stationary @ (1.0 - self.stays))
+
+    def constant(self) -> Constant | None:
+        """Return the constant of the theorem that applies; None if there is none."""
+        if self.has_memory or not self.is_unbiased:
+            return None
+        v, L = self.stationary, self.problem.smoothness_constants
+        importance = self.problem.importance
+        if self.walk.innermost.release is not None:
+            theorem = "Algorithm 3, for one draw of R"
+        elif np.allclose(v, v[0], rtol=1e-9):
+            theorem = "Theorem 1"
+        elif np.allclose(v / v.mean(), importance / importance.mean(), rtol=1e-9):
+            theorem = "Theorem 2"
+        else:
+            theorem = "Theorem 2 with importance v"
+        decay = -math.log1p(-self.spectrum.gap[0] / 2.0)  # ln(1/λ_P)
+        return Constant(
+            theorem,
+            noise=float(v.mean() / v.min()) * self.residual,
+            smoothness=float(v.mean() * np.max(L / v)) ** 2,
+            mixing=1.0 / decay if decay else math.inf,
+        )
+
+
 def diagnose(
     graph: Graph,
     problem: Problem,
@@ -156,7 +243,7 @@ def diagnose(
     seed: int | np.random.SeedSequence | None = 0,
     update: Update | None = None,
 ) -> Diagnosis:
-    """Tell the spectral gap, the mixing time, the theorem's constant, and warnings with what to do.
+    """Compute the spectral gap, the mixing time, the theorem's constant, and warnings.
 
     A private walk is diagnosed for one simulated draw of its releases. An update with memory has no
     theorem's constant, and none of the walk's biases.
@@ -164,17 +251,17 @@ def diagnose(
     Parameters
     ----------
     graph
-        Who can talk to whom.
+        Communication graph.
     problem
-        What is minimised.
+        The objective.
     walk
-        Who is next.
+        The walk, which chooses the next node.
     step_size
-        A step to be checked against the smoothness and the noise of the problem.
+        A step, to be checked against the smoothness and the noise of the problem.
     seed
         The seed of a private walk's simulated draw.
     update
-        What a visit does; its bytes, its memory and what it tells are then added.
+        The update, whose size in bytes and disclosures are then added.
 
     Returns
     -------
@@ -189,35 +276,41 @@ def diagnose(
     >>> diagnosis.constant.theorem, round(diagnosis.constant.smoothness, 2)
     ('Theorem 2', 20.25)
     """
-    _check_arguments(graph, problem, walk)
-    over_draws = _printed_constant(problem, walk)
-    label = repr(walk)
-    walk = draw_walk(walk, graph, problem, np.random.default_rng(seed))
-    P = matrix_of(graph, walk, problem)
-    spectrum = spectrum_of(graph, walk, problem, P)
+    order = " for diagnose(graph, problem, walk)"
+    check_kind("graph", graph, Graph, f"a Graph{order}")
+    check_kind("problem", problem, Problem, f"a Problem{order}")
+    check_kind("walk", walk, Walk, f"a walk such as walks.Weighted(){order}")
+    check_node_count(graph, problem)
+    drawn = draw_walk(walk, graph, problem, np.random.default_rng(seed))
+    P = matrix_of(graph, drawn, problem)
+    spectrum = spectrum_of(graph, drawn, problem, P)
     stays = None if P is None else P.diagonal()
-    at_optimum, reason = _residual_at_optimum(problem)
+    at_optimum, reason = math.nan, ""
+    try:
+        at_optimum = residual(problem, problem.solution.model)
+    except NoMinimiserError as error:
+        reason = str(error)
     if update is not None and not update.converges:
         step_size = step_size or getattr(update, "step_size", None)
-    facts = Facts(graph, problem, walk, step_size, spectrum, stays, at_optimum, reason, update)
+    facts = Facts(graph, problem, drawn, step_size, update, spectrum, stays, at_optimum, reason)
     return Diagnosis(
-        walk=label,
+        walk=repr(walk),
         node_count=graph.node_count,
         edge_count=graph.edge_count,
-        reversible=walk.reversible,
+        reversible=drawn.reversible,
         method=spectrum.method,
         lambda_2=1.0 - spectrum.near[0],
-        lambda_N=spectrum.far[0] - 1.0 if not walk.is_biased else math.nan,
+        lambda_N=spectrum.far[0] - 1.0 if not drawn.is_biased else math.nan,
         spectral_gap=spectrum.gap[0],
         gap_bounds=spectrum.gap,
-        mixing_time=_steps_to_mix(graph, walk, problem, spectrum, 0.25),
-        acceptance_rate=facts.acceptance_rate(),
+        mixing_time=_steps_to_mix(graph, drawn, problem, spectrum, 0.25),
+        acceptance_rate=facts.acceptance_rate,
         residual=at_optimum,
         effective_smoothness=float(facts.step_smoothness.max()),
-        constant=None if facts.remembers else facts.constant(),
-        printed_constant=over_draws,
-        setup_messages=2 * graph.edge_count * bool(walk.numbers_sent),
-        warnings=tuple(cautions(facts)),
+        constant=facts.constant(),
+        printed_constant=_printed_constant(walk, at_optimum),
+        setup_messages=2 * graph.edge_count * bool(drawn.numbers_sent),
+        warnings=tuple(warnings_of(facts)),
         update="" if update is None else repr(update),
         message_bytes=0 if update is None else update.message_bytes(problem),
         node_bytes=0 if update is None else update.node_bytes(problem),
@@ -225,22 +318,22 @@ def diagnose(
 
 
 def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> float:
-    """The spectral gap ``1 − max(|λ_2|, |λ_N|)``: 0 for a walk that never mixes, at most 1.
+    """Return the spectral gap ``1 − max(|λ_2|, |λ_N|)``: 0 for a walk that never mixes, at most 1.
 
     Parameters
     ----------
     graph
-        Who can talk to whom.
+        Communication graph.
     walk
-        Who is next.
+        The walk, which chooses the next node.
     problem
-        The rows, for a walk whose law depends on them, such as `Weighted`.
+        The rows, for a walk that depends on them, such as `Weighted`.
 
     Returns
     -------
     float
-        The gap; a lower bound where the eigenvalues are out of reach, NaN where they are
-        unknown. `diagnose` says which.
+        The gap; a lower bound if the eigenvalues are too expensive, NaN if they are unknown.
+        `diagnose` says which.
 
     Examples
     --------
@@ -254,20 +347,20 @@ def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> fl
 def mixing_time(
     graph: Graph, walk: Walk, problem: Problem | None = None, distance: float = 0.25
 ) -> float:
-    """Bound the number of steps after which the token's law is close to its stationary law π.
+    """Bound the number of steps until the token's distribution is close to the stationary one, π.
 
-    The bound is ln(1 / (distance · π_min)) / gap, wherever the token starts.
+    The bound is ln(1 / (distance · π_min)) / gap, for any first node.
 
     Parameters
     ----------
     graph
-        Who can talk to whom.
+        Communication graph.
     walk
-        Who is next.
+        The walk, which chooses the next node.
     problem
-        The rows, for a walk whose law depends on them, such as `Weighted`.
+        The rows, for a walk that depends on them, such as `Weighted`.
     distance
-        How close, in total variation.
+        The largest distance, in total variation.
 
     Returns
     -------
@@ -284,13 +377,13 @@ def mixing_time(
     return _steps_to_mix(graph, walk, problem, spectrum_of(graph, walk, problem), distance)
 
 
-def _printed_constant(problem: Problem, walk: Walk) -> float:
-    """The paper's (Lmax/Lmin) σ² + Lmax² for releases clamped to [Lmin, Lmax]; else NaN."""
+def _printed_constant(walk: Walk, residual: float) -> float:
+    """Return (Lmax/Lmin) σ² + Lmax² for releases clamped to [Lmin, Lmax]; else NaN."""
     mechanism = mechanism_of(walk) if walk.is_private else None
     if mechanism is None or mechanism.clamp is None or disclosure_of(walk).scaled_by:
         return math.nan
     low, high = mechanism.clamp
-    return float(high / low * _residual_at_optimum(problem)[0] + high**2)
+    return float(high / low * residual + high**2)
 
 
 def _steps_to_mix(
@@ -298,27 +391,11 @@ def _steps_to_mix(
 ) -> float:
     gap = spectrum.gap[0]
     if walk.is_biased:
-        return math.nan  # the gap of a walk that is not reversible bounds nothing by itself
+        return math.nan  # the gap of a walk that is not reversible bounds nothing
     if gap in (0.0, 1.0):
         return 1.0 if gap else math.inf  # with gap 1 the next draw is already from π
     smallest = float(walk.stationary(graph, problem).min())
     return -math.log(distance * smallest) / gap
-
-
-def _residual_at_optimum(problem: Problem) -> tuple[float, str]:
-    """σ², or NaN and why."""
-    try:
-        return residual(problem, problem.solution.model), ""
-    except NoMinimiserError as error:
-        return math.nan, str(error)
-
-
-def _check_arguments(graph: Graph, problem: Problem, walk: Walk) -> None:
-    order = " for diagnose(graph, problem, walk)"
-    check_kind("graph", graph, Graph, f"a Graph{order}")
-    check_kind("problem", problem, Problem, f"a Problem{order}")
-    check_kind("walk", walk, Walk, f"a walk such as walks.Weighted(){order}")
-    check_node_count(graph, problem)
 
 
 def _lines(d: Diagnosis) -> Iterator[str]:

@@ -38,7 +38,6 @@ from walklearn.arrays import Vector
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.walks import Metropolis, Walk
-from walklearn.walks.walk import announcements_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -80,9 +79,9 @@ def spectrum_of(
     >>> spectrum_of(graphs.erdos_renyi(50, 0.2, seed=1), walks.Uniform()).method
     'eigenvalues'
     """
-    walk = walk.matrix_walk
     if graph.node_count == 1 or walk.is_independent:
         return exactly(1.0, 1.0, "closed form")
+    walk = walk.matrix_walk
     if isinstance(walk, Metropolis):
         known = closed_form(graph, walk, problem)
         if known is not None:
@@ -122,7 +121,7 @@ def closed_form(graph: Graph, walk: Metropolis, problem: Problem | None = None) 
     if not walk.inherits("hop", "transition_matrix"):
         return None
     name, *sizes = graph.family
-    scores = announcements_of(walk, graph, problem)[:, 0]
+    scores = walk.announcements(graph, problem)[:, 0]
     is_uniform = not _constant(scores) and _constant(scores * graph.degrees)
     kind = f"uniform {name}" if is_uniform else name
     if kind not in _FORMULAS or not (is_uniform or _constant(scores)):

@@ -31,7 +31,8 @@ from walklearn.walks.jumping import Jumping
 from walklearn.walks.markov import StationaryUnknownError
 from walklearn.walks.metropolis import Metropolis, Simple, Uniform
 from walklearn.walks.non_backtracking import NonBacktracking
-from walklearn.walks.walk import WALKS, Hop, View, Walk, view_of
+from walklearn.walks.view import Hop, View, view_of
+from walklearn.walks.walk import WALKS, Walk
 from walklearn.walks.weighted import Weighted
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Base of walks that build on a Metropolis walk: they take over its importance and releases."""
+"""Base of walks that build on a Metropolis walk and inherit its importance and releases."""
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +10,10 @@ import numpy as np
 from walklearn.arrays import Arrays, Specs, Vector
 from walklearn.checks import check_kind
 from walklearn.graphs import Graph
+from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import Metropolis, Uniform
-from walklearn.walks.walk import Generators, View, Walk, scale_of
+from walklearn.walks.view import View
+from walklearn.walks.walk import Generators, Walk, scale_of
 
 
 class ComposedWalk(Walk):
@@ -20,7 +22,7 @@ class ComposedWalk(Walk):
     Parameters
     ----------
     walk
-        The Metropolis walk that it is built on; by default `Uniform()`.
+        The Metropolis walk that it builds on; by default `Uniform()`.
     """
 
     walk: Metropolis = field(default_factory=Uniform)
@@ -34,6 +36,10 @@ class ComposedWalk(Walk):
         """The walk it builds on."""
         return self.walk
 
+    def with_innermost(self, inner: Any) -> Self:
+        """Return the same walk, built on another one."""
+        return self.bound(walk=inner)
+
     @property
     def uncounted(self) -> tuple[str, ...]:  # type: ignore[override]
         """The receiver knows the sender."""
@@ -46,17 +52,22 @@ class ComposedWalk(Walk):
 
     @property
     def is_compiled(self) -> bool:
-        """True if kernels do what this walk and the one that it builds on do."""
+        """True if kernels do what this walk and the one inside do."""
         return super().is_compiled and self.walk.is_compiled
 
     @property
+    def disclosure(self) -> Disclosure | None:
+        """The disclosure of its walk."""
+        return self.walk.disclosure
+
+    @property
     def disclosure_is_known(self) -> bool:
-        """True if both walks say what they disclose."""
+        """True if both walks state what they disclose."""
         return super().disclosure_is_known and self.walk.disclosure_is_known
 
     @property
     def announced_numbers(self) -> int | None:  # type: ignore[override]
-        """It announces what its walk announces."""
+        """The numbers that its walk sends."""
         return self.walk.numbers_sent
 
     def announce(
@@ -65,16 +76,19 @@ class ComposedWalk(Walk):
         """Announce what its walk announces."""
         return self.walk.announce(objective, node, degree, rng)
 
-    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
-        """Announce what its walk announces, unless a subclass has its own `announce`."""
-        if super().draws_announcements:
-            return super()._announcements(graph, objective, rng)
-        return self.walk._announcements(graph, objective, rng)
+    def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
+        if super().draws_announcements:  # a subclass has its own `announce`
+            return super()._announce_all(graph, objective, rng)
+        return self.walk._announce_all(graph, objective, rng)
 
     @property
     def draws_announcements(self) -> bool:
         """True if either walk overrides how announcements are made."""
         return super().draws_announcements or self.walk.draws_announcements
+
+    def with_announcements(self, table: Vector) -> Self:
+        """Return the walk, and the one inside, with the same announcements."""
+        return self.bound(table=table, walk=self.walk.with_announcements(table))
 
     def token_arrays(self, nodes: int) -> Specs:
         """The arrays of its walk."""
@@ -89,10 +103,15 @@ class ComposedWalk(Walk):
         return self.walk.weight(view, token, state)
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
-        """Bind its walk; the weights are its own if it has overridden `gradient_scale`."""
+        """Bind its walk, with other weights if a subclass has overridden `gradient_scale`."""
         if type(self).gradient_scale is ComposedWalk.gradient_scale:
-            return self.bound(walk=self.walk.bind(graph, objective, mean))
-        return self.bound(walk=self.walk.bound(scale=scale_of(self, graph, objective, mean)))
+            return self.with_innermost(self.walk.bind(graph, objective, mean))
+        scale = scale_of(self, graph, objective, mean)
+        return self.with_innermost(self.walk.bound(scale=scale))
+
+    def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
+        """The gradient scale of its walk."""
+        return self.walk.gradient_scale(graph, objective)
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """The stationary distribution of its walk."""
@@ -100,32 +119,11 @@ class ComposedWalk(Walk):
 
     @property
     def is_private(self) -> bool:
-        """True if the release of its base walk is still to be drawn."""
+        """True if the release of its walk is still to be drawn."""
         return self.walk.is_private
 
     def sample_release(
         self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Self:
-        """The same walk, built on one whose release is drawn."""
-        return self.bound(walk=self.walk.sample_release(graph, objective, generator))
-
-    def with_announcements(self, table: Vector) -> Self:
-        """Return the walk, and the one that it builds on, with the same announcements."""
-        return self.bound(table=table, walk=self.walk.with_announcements(table))
-
-    def with_innermost(self, inner: Any) -> Self:
-        """Return the same walk, built on another one."""
-        walk: Any = self.walk.with_innermost(inner)
-        return replace(self, walk=walk)
-
-    def without_secrets(self) -> Self:
-        """Return the walk, built on one without numbers that were not released."""
-        return self.bound(walk=self.walk.without_secrets())
-
-    def before_release(self) -> Self:
-        """Return the walk, built on one before its release."""
-        return self.bound(walk=self.walk.before_release(), table=None)
-
-    def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
-        """The gradient scale of the walk it builds on."""
-        return self.walk.gradient_scale(graph, objective)
+        """Return the same walk, built on one whose release is drawn."""
+        return self.with_innermost(self.walk.sample_release(graph, objective, generator))

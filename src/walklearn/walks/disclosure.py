@@ -1,9 +1,9 @@
-"""What walks show of the nodes' rows beside the model: which of them would give L_i away.
+"""The disclosures of walks about the nodes' rows beside the model: does a walk reveal L_i?
 
-L_i depends on the rows of its node. A walk can show it in two ways: it tells the neighbours, as it
-is or released by a mechanism; or it scales steps by the true L_i, which can then be read off the
-model. Every walk says of itself which it does (`Walk.disclosure`), and simulations, estimators,
-nodes, ledgers and advice go by that.
+L_i depends on the rows of its node. A walk can reveal it in two ways. It can announce L_i to the
+neighbours, as it is or released by a mechanism. Or it can scale steps by the true L_i, which can
+then be computed from the model. Every walk states which it does (`Walk.disclosure`), and
+simulations, estimators, nodes, ledgers and advice rely on that.
 
 >>> from walklearn import walks
 >>> walks.Weighted().disclosure.is_unprotected, walks.Uniform().disclosure.is_unprotected
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Disclosure(NamedTuple):
-    """What a walk shows of the rows beside the model.
+    """Disclosure of a walk about the rows, beside the model.
 
-    tells: neighbours are told a number that depends on the rows.
-    mechanism: what releases, or has released, that number; None where it is told as it is.
-    scaled_by: the setting that scales steps by the true L_i; empty where none does.
+    reveals_rows: True if neighbours receive a number that depends on the rows.
+    mechanism: the mechanism that releases, or has released, it; None if it is sent as it is.
+    scaled_by: the setting that scales steps by the true L_i; empty if there is none.
     instead: the setting that does not.
     """
 
@@ -37,50 +37,50 @@ class Disclosure(NamedTuple):
 
     @property
     def is_unprotected(self) -> bool:
-        """Whether neighbours are told what depends on the rows, and nothing protects it."""
+        """True if neighbours receive a number that depends on the rows and nothing protects it."""
         return self.reveals_rows and self.mechanism is None
 
 
 def disclosure_of(walk: Walk) -> Disclosure:
-    """What the walk and what it builds on are known to show, the worse of the two."""
-    said = [each.disclosure for each in (walk.innermost, walk) if each.disclosure is not None]
-    clear = [shown for shown in said if shown.is_unprotected]
-    scaled = [shown for shown in said if shown.scaled_by]
-    worst = (clear or [shown for shown in said if shown.reveals_rows] or [Disclosure()])[0]
+    """Return the known disclosure of the walk and of the one inside, the worse of the two."""
+    known = [each.disclosure for each in (walk.innermost, walk) if each.disclosure is not None]
+    unprotected = [each for each in known if each.is_unprotected]
+    scaled = [each for each in known if each.scaled_by]
+    worst = (unprotected or [each for each in known if each.reveals_rows] or [Disclosure()])[0]
     if scaled:
         return worst._replace(scaled_by=scaled[0].scaled_by, instead=scaled[0].instead)
     return worst
 
 
 def reveals_rows(walk: Walk) -> bool:
-    """Whether neighbours are known to be told a number that depends on the rows."""
+    """True if neighbours are known to receive a number that depends on the rows."""
     return disclosure_of(walk).reveals_rows
 
 
 def mechanism_of(walk: Walk) -> Mechanism | None:
-    """What releases, or has released, the importance that the walk follows."""
+    """Return the mechanism that releases, or has released, the importance; None without one."""
     return disclosure_of(walk).mechanism
 
 
 def check_scale(walk: Walk) -> None:
-    """Refuse a walk whose steps would show what is to be kept private."""
-    shown = disclosure_of(walk)
-    if shown.scaled_by:
+    """Raise a ValueError if the walk's steps reveal L_i, which has to stay private."""
+    disclosure = disclosure_of(walk)
+    if disclosure.scaled_by:
         raise ValueError(
-            f"{shown.scaled_by} scales steps by the true L_i, which the model then shows: use "
-            f"{shown.instead or 'a walk that does not'}."
+            f"{disclosure.scaled_by} scales steps by the true L_i, which the model then reveals. "
+            f"Use {disclosure.instead or 'a walk that does not'}."
         )
 
 
 def check_disclosure_known(walk: Walk) -> None:
-    """Refuse to claim privacy for a walk that does not say what it discloses.
+    """Raise a ValueError if the walk does not state what it discloses.
 
     An inherited `disclosure` means little: methods that a subclass overrides may disclose more.
     """
     if not walk.disclosure_is_known:
         raise ValueError(
-            f"no privacy can be claimed for {walk!r}, which does not say what it discloses. Define "
-            "`disclosure` in the class that overrides a method with access to the objective."
+            f"no privacy can be claimed for {walk!r}, which does not state what it discloses. "
+            "Define `disclosure` in the class that overrides a method with access to the objective."
         )
     mechanism = mechanism_of(walk)
     if mechanism is not None:
@@ -90,7 +90,7 @@ def check_disclosure_known(walk: Walk) -> None:
 
 
 def check_protectable(walk: Walk) -> None:
-    """Refuse to protect the model if the rows leak in another way."""
+    """Raise a ValueError if noise on the model would be useless, as the walk reveals the rows."""
     check_disclosure_known(walk)
     if disclosure_of(walk).is_unprotected:
         raise ValueError(
@@ -105,21 +105,19 @@ def check_protectable(walk: Walk) -> None:
 def published(
     walk: Walk | None, noise: Any, nodes: int, out_of_bounds: list[int]
 ) -> dict[str, Any]:
-    """What neighbours get to see and what protects it, as a trace keeps it.
+    """Return what neighbours receive and what protects it, as a trace keeps it.
 
     walk: None for gossip. out_of_bounds: the number of clamped values in each replicate.
     """
     from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, describe  # slow to import
 
-    seen: dict[str, Any] = {"nodes": nodes}
-    seen["model"] = IN_THE_CLEAR if noise is None else describe(noise)
-    shown = Disclosure() if walk is None else disclosure_of(walk)
-    if not shown.reveals_rows:
-        return seen
-    if shown.mechanism is None:
-        return {**seen, "importance": IN_THE_CLEAR}
-    reweight = "as-printed" if shown.scaled_by else "released"
-    return {
-        **seen, "importance": describe(shown.mechanism), "reweight": reweight,
-        "out_of_bounds": out_of_bounds,
-    }  # fmt: skip
+    result: dict[str, Any] = {"nodes": nodes}
+    result["model"] = IN_THE_CLEAR if noise is None else describe(noise)
+    disclosure = Disclosure() if walk is None else disclosure_of(walk)
+    if disclosure.mechanism is not None and disclosure.reveals_rows:
+        result["importance"] = describe(disclosure.mechanism)
+        result["reweight"] = "as-printed" if disclosure.scaled_by else "released"
+        result["out_of_bounds"] = out_of_bounds
+    elif disclosure.reveals_rows:
+        result["importance"] = IN_THE_CLEAR
+    return result

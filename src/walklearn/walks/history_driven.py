@@ -1,12 +1,13 @@
-"""The history-driven walk: nodes that were visited too often are proposed in vain.
+"""The history-driven walk: it avoids nodes that it has visited too often.
 
-Nodes count their visits x_i, from 1 on. A Metropolis walk with the law μ then aims at
-μ_i (x_i / μ_i)^(−α) instead (HDT-MCMC, ICML 2025):
+Nodes count their visits x_i, starting from 1. For a Metropolis walk with stationary distribution μ,
+the target becomes μ_i (x_i / μ_i)^(−α) (HDT-MCMC, ICML 2025):
 
     accept with min(1, [μ_j (x_j/μ_j)^−α / deg_j] / [μ_i (x_i/μ_i)^−α / deg_i])
 
-The law stays μ, and the variance of averages over visits falls like 1 / (2α + 1). The holder has
-to ask the proposed neighbour for its count: a question and an answer, each counted as a message.
+The stationary distribution stays μ, and the variance of averages over visits falls like
+1 / (2α + 1). The holder has to ask the proposed neighbour for its count: a question and an answer,
+each counted as a message.
 
 >>> import numpy as np
 >>> from walklearn import graphs
@@ -27,21 +28,21 @@ from typing import ClassVar
 from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
 from walklearn.checks import check_number
 from walklearn.walks.composed import ComposedWalk
-from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import Metropolis, propose
-from walklearn.walks.walk import WALKS, Hop, View, Walk
+from walklearn.walks.view import Hop, View
+from walklearn.walks.walk import WALKS
 
 
 @WALKS.register
 class HistoryDriven(ComposedWalk):
-    """A Metropolis walk that turns away from nodes which it has visited more than its law says.
+    """A Metropolis walk that avoids nodes with more visits than expected.
 
     Parameters
     ----------
     walk
-        The walk whose law it keeps.
+        The walk whose stationary distribution it keeps.
     alpha
-        How strongly it turns away; 0 is the walk itself, whose questions are then in vain.
+        The strength of the avoidance; with 0 it hops like its walk, and its questions are useless.
 
     Examples
     --------
@@ -60,30 +61,10 @@ class HistoryDriven(ComposedWalk):
         super().__post_init__()
         if type(self.walk).hop is not Metropolis.hop:
             raise TypeError(
-                f"{self.walk!r} has its own hop, which a history-driven walk would ignore. Build "
-                "it on a walk that overrides `visit_weight` or `announce` only."
+                f"{self.walk!r} has its own hop, which a history-driven walk would ignore. Use "
+                "a walk that overrides `visit_weight` or `announce` only."
             )
         check_number("alpha", self.alpha, minimum=0.0)
-
-    @property
-    def disclosure(self) -> Disclosure | None:
-        """What the walk shows: the counts tell where the token has been, not what the rows are."""
-        return self.walk.disclosure
-
-    @property
-    def matrix_walk(self) -> Walk:
-        """Its base walk."""
-        return self.walk
-
-    @property
-    def eigenvalue_note(self) -> str:
-        """The eigenvalues are those of its base walk."""
-        return (
-            "A history-driven walk depends on all visits so far: the eigenvalues, times and "
-            f"constant are those of its base walk {self.walk!r}. Averages over its visits vary "
-            f"{2 * self.alpha + 1:g} times less in the limit, and every proposal costs two more "
-            "messages."
-        )
 
     def node_arrays(self, tokens: int) -> Specs:
         """The number of earlier visits to the node, and the arrays of its walk."""
@@ -98,11 +79,10 @@ class HistoryDriven(ComposedWalk):
             return Hop(view.node, 0, token, state)
         place, decider = proposal
         j = int(view.neighbours[place])
-        own, theirs = int(state["visits"]) + 1, int(view.ask(j)["visits"]) + 1
-        own_score, their_score = view.own_announcement[0], view.announced[place][0]
-        degree, their_degree = len(view.neighbours), len(view.neighbours_of(j))
+        visits, other_visits = int(state["visits"]) + 1, int(view.ask(j)["visits"]) + 1
+        score, other_score = view.own_announcement[0], view.announced[place][0]
+        degree, other_degree = len(view.neighbours), len(view.neighbours_of(j))
         # (x_i / μ_i) / (x_j / μ_j), where μ = score · degree
-        excess = (own * their_score * their_degree) / (theirs * own_score * degree)
-        if decider > float(excess) ** self.alpha * their_score / own_score:
-            return Hop(view.node, 0, token, state, questions=2)
-        return Hop(j, 1, token, state, questions=2)
+        excess = (visits * other_score * other_degree) / (other_visits * score * degree)
+        moves = decider <= float(excess) ** self.alpha * other_score / score
+        return Hop(j if moves else view.node, int(moves), token, state, questions=2)

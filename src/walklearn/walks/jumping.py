@@ -15,7 +15,8 @@ from walklearn.walks.composed import ComposedWalk
 from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.markov import stationary_of
 from walklearn.walks.metropolis import Metropolis, Simple, pick
-from walklearn.walks.walk import WALKS, Hop, View
+from walklearn.walks.view import Hop, View
+from walklearn.walks.walk import WALKS
 from walklearn.walks.weighted import Weighted
 
 
@@ -23,8 +24,8 @@ from walklearn.walks.weighted import Weighted
 class Jumping(ComposedWalk):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
 
-    In a jump the token ignores the importance and is passed on along r uniform neighbours; each hop
-    is a message, and only the last node updates. The jumps bend the stationary law away from the
+    In a jump the token ignores the importance and is passed along r uniform neighbours. Each hop is
+    a message, and only the last node updates. Jumps bend the stationary distribution away from the
     importance, a bias that grows with `probability`; the gradient is weighted as for the `walk`.
 
     Parameters
@@ -34,7 +35,7 @@ class Jumping(ComposedWalk):
     probability
         The probability of a jump.
     stop
-        The parameter of the geometric law of r.
+        The parameter of the geometric distribution of r.
     longest
         The largest r.
 
@@ -63,7 +64,7 @@ class Jumping(ComposedWalk):
 
     @property
     def disclosure(self) -> Disclosure | None:
-        """It shows what its walk shows: jumps look at no rows."""
+        """The disclosure of its walk: jumps read no rows."""
         return self.walk.disclosure
 
     @property
@@ -79,20 +80,12 @@ class Jumping(ComposedWalk):
 
     @property
     def stops(self) -> Vector:
-        """The probabilities that a jump of 1, 2, …, `longest` hops so far goes no further."""
+        """The probabilities that a jump ends after 1, 2, …, `longest` hops."""
         further = np.cumsum(self.lengths[::-1])[::-1]
         return np.divide(self.lengths, further, out=np.ones(self.longest), where=further > 0.0)
 
-    @property
-    def eigenvalue_note(self) -> str:
-        """The eigenvalues say less than those of a reversible walk."""
-        return (
-            "A jumping walk is not reversible: λ_2 is the second largest modulus, and no bound of "
-            "the mixing time follows from it. Measure its visits in a simulation."
-        )
-
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
-        """Jump with `probability`, else do as the walk does."""
+        """Jump with `probability`, else hop as the walk does."""
         u = draws[0]
         if u >= self.probability or view.nodes == 1:
             rest = np.array(draws[: self.walk.draws])
@@ -108,7 +101,7 @@ class Jumping(ComposedWalk):
         return Hop(node, hops, self.walk.count_visit(view, token), state)
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
-        """(1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
+        """Return (1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
 
         Its rows reach `longest` hops far, so it is dense on a small world.
         """
@@ -123,6 +116,6 @@ class Jumping(ComposedWalk):
         return csr_array(matrix)
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return the distribution that the chain leaves unchanged."""
+        """Return the distribution that the jumping chain leaves unchanged."""
         matrix = self.transition_matrix(graph, objective)
         return stationary_of(matrix, self.walk.stationary(graph, objective))

@@ -35,18 +35,24 @@ class StationaryUnknownError(TypeError):
     """
 
 
+def checked_stationary(walk: Walk, graph: Graph, objective: Any) -> Vector:
+    """Return the stationary distribution of a walk, checked."""
+    shares = np.asarray(walk.stationary(graph, objective), dtype=np.float64)
+    is_valid = shares.shape == (graph.node_count,) and (shares >= 0.0).all()
+    if not is_valid or not abs(shares.sum() - 1.0) < 1e-6:
+        raise ValueError(
+            f"stationary of {walk!r} must return a number of at least 0 for each of the "
+            f"{graph.node_count} nodes, which sum to one, got {shares!r}."
+        )
+    return shares
+
+
 def known_stationary(walk: Walk, graph: Graph, objective: Any) -> Vector | None:
     """Return the stationary distribution of a walk, checked; None if it is not known."""
     try:
-        shares = np.asarray(walk.stationary(graph, objective), dtype=np.float64)
+        return checked_stationary(walk, graph, objective)
     except StationaryUnknownError:
         return None
-    if shares.shape != (graph.node_count,) or not abs(shares.sum() - 1.0) < 1e-6:
-        raise ValueError(
-            f"stationary of {walk!r} must return a number for each of the {graph.node_count} "
-            f"nodes, which sum to one, got {shares!r}."
-        )
-    return shares
 
 
 def stationary_or_nan(walk: Walk, graph: Graph, objective: Any) -> Vector:
@@ -56,19 +62,9 @@ def stationary_or_nan(walk: Walk, graph: Graph, objective: Any) -> Vector:
 
 
 def stochastic_matrix(graph: Graph, shares: Vector) -> SparseMatrix:
-    """Return the transition matrix with these probabilities of moving to neighbours.
+    """Return the sparse transition matrix with these probabilities of moving to neighbours.
 
-    Parameters
-    ----------
-    graph
-        Communication graph.
-    shares
-        An entry for each of `graph.indices`.
-
-    Returns
-    -------
-    csr_array
-        Rows sum to one; the diagonal holds the remainder.
+    `shares` has an entry for each of `graph.indices`. The diagonal holds the remainder to one.
     """
     from scipy.sparse import csr_array, diags_array
 
@@ -82,19 +78,9 @@ def stochastic_matrix(graph: Graph, shares: Vector) -> SparseMatrix:
 
 
 def stationary_of(matrix: SparseMatrix, start: Vector) -> Vector:
-    """Return the stationary distribution of a chain: exact, for a large one by iteration.
+    """Return the stationary distribution of a chain: exact, or for a large one by iteration.
 
-    Parameters
-    ----------
-    matrix
-        The transition matrix.
-    start
-        A distribution to start the iteration from.
-
-    Returns
-    -------
-    array
-        One number for each state; they sum to one.
+    The iteration begins at the distribution `start`.
     """
     if matrix.shape[0] <= MAX_NODES_REDUCED:
         return _reduce(matrix.toarray())

@@ -1,9 +1,8 @@
-"""The Metropolis walk, and two that ask nothing of the rows: simple, and uniform (Algorithm 1)."""
+"""The Metropolis walk, and two that need nothing of the rows: simple and uniform (Algorithm 1)."""
 
 from __future__ import annotations
 
 from dataclasses import field
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,16 +16,8 @@ from walklearn.objectives import Problem
 from walklearn.parts import is_current
 from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.markov import StationaryUnknownError, stochastic_matrix
-from walklearn.walks.walk import (
-    WALKS,
-    Generators,
-    Hop,
-    View,
-    Walk,
-    announcements_of,
-    scale_of,
-    view_of,
-)
+from walklearn.walks.view import Hop, View
+from walklearn.walks.walk import WALKS, Generators, Walk, scale_of
 
 NEEDS_SMOOTHNESS = {"smoothness": "Use walks.Uniform(), or give the importance of each node."}
 
@@ -58,9 +49,8 @@ class Metropolis(Walk):
     Parameters
     ----------
     laziness
-        The probability of staying put before anything is proposed, in [0, 1). The paper's walks
-        have none and then can have period 2 (on an even ring, say); any laziness above 0 cures
-        that.
+        The probability of staying before anything is proposed, in [0, 1). The paper's walks have
+        none and can then have period 2 (on an even ring, say); any laziness above 0 cures that.
 
     Examples
     --------
@@ -79,31 +69,15 @@ class Metropolis(Walk):
     def __post_init__(self) -> None:
         check_number("laziness", self.laziness, minimum=0.0, below=1.0)
 
-    def visit_weight(self, importance: Any, degree: Any) -> Any:
-        """Return v_i, from what a node knows about itself or a neighbour announced.
-
-        Works on numbers and, element by element, on arrays.
-
-        Parameters
-        ----------
-        importance
-            L_i, or R_i if that was released; 1 if the walk follows neither.
-        degree
-            The number of the node's neighbours, at least 1.
-
-        Returns
-        -------
-        float or array
-            Positive. A TypeError is raised by walks that nodes of a network cannot do.
-        """
-        raise TypeError(f"{self!r} does not say how a node weighs itself against its neighbours.")
+    @property
+    def disclosure(self) -> Disclosure | None:
+        """Nothing about the rows."""
+        return Disclosure()
 
     @property
     def is_compiled(self) -> bool:
         """True if a kernel does what the walk does."""
-        cls = type(self)
-        counts = is_current(cls, "compiled", "count_visit")
-        return super().is_compiled and counts and is_current(cls, "_divisors", "divisor")
+        return super().is_compiled and is_current(type(self), "compiled", "count_visit")
 
     @classmethod
     def is_local(cls) -> bool:
@@ -120,9 +94,22 @@ class Metropolis(Walk):
         """Return the walk that minimises f itself, whatever the degrees."""
         return cls(laziness=laziness)
 
-    def token_arrays(self, nodes: int) -> Specs:
-        """The sum of 1/s_i over the visits, unless the exact mean is bound."""
-        return () if self.scale is not None else (ArraySpec("inverse_sum"),)
+    def visit_weight(self, importance: Any, degree: Any) -> Any:
+        """Return v_i > 0, from the own knowledge of a node or what a neighbour announced.
+
+        The importance is L_i, or R_i if that was released; 1 if the walk follows neither. The
+        degree is at least 1. Works on numbers and, element by element, on arrays. Walks that nodes
+        of a network cannot do raise a TypeError.
+        """
+        raise TypeError(f"{self!r} does not say how a node weighs itself against its neighbours.")
+
+    def announcement(self, importance: Any, degree: Any) -> tuple[Any, ...]:
+        """Return the announcement of a node: the score v_i / degree, and more in subclasses.
+
+        Works on numbers and, element by element, on arrays. A degree of 0 counts as 1.
+        """
+        degree = np.maximum(degree, 1)
+        return (self.visit_weight(importance, degree) / degree,)
 
     def announce(
         self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
@@ -130,25 +117,11 @@ class Metropolis(Walk):
         """Return the `announcement` of the node's importance and degree."""
         return self.announcement(self._own_importance(objective, node, rng), degree)
 
-    def announcement(self, importance: Any, degree: Any) -> tuple[Any, ...]:
-        """Return what a node with this importance and degree announces: the score v_i / degree.
-
-        Works on numbers and, element by element, on arrays.
-
-        Parameters
-        ----------
-        importance
-            As for `visit_weight`.
-        degree
-            The number of the node's neighbours; 0 counts as 1.
-
-        Returns
-        -------
-        tuple of float or array
-            The score is the first of them.
-        """
-        degree = np.maximum(degree, 1)
-        return (self.visit_weight(importance, degree) / degree,)
+    def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
+        if self.draws_announcements:  # a subclass has its own `announce`
+            return super()._announce_all(graph, objective, rng)
+        columns = self.announcement(self._importance(graph, objective), graph.degrees)
+        return np.column_stack([np.broadcast_to(each, graph.node_count) for each in columns])
 
     def _own_importance(self, objective: Any, node: int, rng: np.random.Generator | None) -> float:
         return 1.0
@@ -156,13 +129,6 @@ class Metropolis(Walk):
     def _importance(self, graph: Graph, objective: Any) -> Any:
         """Return `_own_importance` of all nodes."""
         return 1.0
-
-    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
-        """Return the `announcement` of all nodes at once, unless a subclass has its own."""
-        if self.draws_announcements:
-            return super()._announcements(graph, objective, rng)
-        columns = self.announcement(self._importance(graph, objective), graph.degrees)
-        return np.column_stack([np.broadcast_to(each, graph.node_count) for each in columns])
 
     def with_announcements(self, table: Vector) -> Self:
         """Return the walk with the announcements of all nodes bound."""
@@ -179,13 +145,16 @@ class Metropolis(Walk):
         """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
         token = self.count_visit(view, token)
         proposal = propose(draws[0], len(view.neighbours), self.laziness)
-        if proposal is None:
-            return Hop(view.node, 0, token, state)
-        place, decider = proposal
-        if not decider * view.own_announcement[0] <= view.announced[place][0]:
-            # a comparison with NaN is false, so the token stays
-            return Hop(view.node, 0, token, state)
-        return Hop(int(view.neighbours[place]), 1, token, state)
+        if proposal is not None:
+            place, decider = proposal
+            # A comparison with NaN is false, so the token stays.
+            if decider * view.own_announcement[0] <= view.announced[place][0]:
+                return Hop(int(view.neighbours[place]), 1, token, state)
+        return Hop(view.node, 0, token, state)
+
+    def token_arrays(self, nodes: int) -> Specs:
+        """The sum of 1/s_i over the visits, unless the exact mean is bound."""
+        return () if self.scale is not None else (ArraySpec("inverse_sum"),)
 
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
         """Return s̄ / s_i, with the exact mean if it is bound and else the token's estimate.
@@ -196,106 +165,78 @@ class Metropolis(Walk):
         """
         if self.scale is not None:
             return float(self.scale[view.node])
-        divisor = self.divisor(view)
+        divisor = self._own_divisor(view)
         mean = (view.visits + 1) / (float(token["inverse_sum"]) + 1.0 / divisor)
         return mean / divisor
 
     def count_visit(self, view: View, token: Arrays) -> Arrays:
-        """Return the token's arrays with this visit counted in the estimate of s̄.
-
-        Parameters
-        ----------
-        view
-            The holder's knowledge of the network.
-        token
-            The walk's arrays on the token.
-
-        Returns
-        -------
-        dict
-            The new arrays.
-        """
+        """Return the token's arrays with this visit counted in the estimate of s̄."""
         if self.scale is not None:
             return token
-        return {**token, "inverse_sum": token["inverse_sum"] + 1.0 / self.divisor(view)}
+        return {**token, "inverse_sum": token["inverse_sum"] + 1.0 / self._own_divisor(view)}
 
-    def divisor(self, view: View) -> float:
-        """Return s_i of the holder, from its own announcement: 1 unless gradients are divided.
+    def divisor(self, node: Any, degree: Any, announcement: Any) -> Any:
+        """Return s_i > 0, by which the gradient is divided: 1 by default.
 
-        Parameters
-        ----------
-        view
-            The holder's knowledge of the network.
-
-        Returns
-        -------
-        float
-            Positive.
+        The arguments are the number of a node, its degree (at least 1) and its announcement. Works
+        on numbers and, element by element, on arrays.
         """
         return 1.0
 
-    def _divisors(self, graph: Graph, objective: Any) -> Vector:
-        """Return `divisor` of all nodes."""
-        if type(self).divisor is Metropolis.divisor:
-            return np.ones(graph.node_count)
-        table = announcements_of(self, graph, objective)
-        views = (view_of(self, graph, node, table=table) for node in range(graph.node_count))
-        return np.array([self.divisor(view) for view in views])
+    def _own_divisor(self, view: View) -> float:
+        degree = max(len(view.neighbours), 1)
+        return float(self.divisor(view.node, degree, view.own_announcement))
+
+    def divisors(self, graph: Graph, objective: Any) -> Vector:
+        """Return s_i of all nodes."""
+        divisors: Any = 1.0
+        if not self.inherits("divisor"):
+            table = self.announcements(graph, objective)
+            degrees = np.maximum(graph.degrees, 1)
+            divisors = self.divisor(np.arange(graph.node_count), degrees, tuple(table.T))
+        return np.broadcast_to(np.asarray(divisors, np.float64), graph.node_count)
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
         """Return s̄ / s_i, with the divisors s."""
-        divisors = divisors_of(self, graph, objective)
+        divisors = self.divisors(graph, objective)
         return np.asarray(divisors.mean() / divisors)
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
         """Return the walk with the exact weights, unless the token estimates their mean."""
-        if mean == "estimated" and type(self).gradient_scale is Metropolis.gradient_scale:
+        if mean == "estimated" and self.inherits("gradient_scale"):
             return self
         return self.bound(scale=scale_of(self, graph, objective, mean))
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
-        """Return P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        csr_array
-            Sparse, shape (N, N).
-        """
+        """P_ij = (1 − laziness) min(1, score_j / score_i) / deg_i, the rest on the diagonal."""
         self._check_known("transition_matrix")
         degrees = graph.degrees
         rows = np.repeat(np.arange(graph.node_count), degrees)
-        score = announcements_of(self, graph, objective)[:, 0]
+        score = self.announcements(graph, objective)[:, 0]
         accept = np.minimum(1.0, score[graph.indices] / score[rows])
         return stochastic_matrix(graph, (1.0 - self.laziness) * accept / degrees[rows])
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """Return v_i / Σ v."""
         self._check_known("stationary")
-        weights = announcements_of(self, graph, objective)[:, 0] * np.maximum(graph.degrees, 1)
+        weights = self.announcements(graph, objective)[:, 0] * np.maximum(graph.degrees, 1)
         return np.asarray(weights / weights.sum())
 
     def _check_known(self, name: str) -> None:
         if not is_current(type(self), name, "hop"):
-            raise StationaryUnknownError(f"{self!r} has its own hop, so override {name} as well.")
+            raise StationaryUnknownError(f"{self!r} has its own hop. Override {name} as well.")
 
 
 @WALKS.register
 class Simple(Metropolis):
-    """Every proposal is accepted, so hubs are visited more.
+    """Every proposal is accepted, so hubs are visited more often.
 
     Parameters
     ----------
     corrected
         True to weight the gradient by (mean degree) / degree, which removes the bias.
     laziness
-        The probability of staying put before anything is proposed, in [0, 1).
+        The probability of staying before anything is proposed, in [0, 1).
 
     Examples
     --------
@@ -313,31 +254,13 @@ class Simple(Metropolis):
         """Return the simple walk with corrected gradients."""
         return cls(corrected=True, laziness=laziness)
 
-    @property
-    def disclosure(self) -> Disclosure:
-        """Nothing about the rows."""
-        return Disclosure()
-
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return the degree."""
         return degree
 
-    def bias_note(self, graph: Graph, has_noise: bool) -> str:
-        """Explain the bias of degrees."""
-        return (
-            "The simple walk visits nodes in proportion to their degree (here "
-            f"{graph.degrees.min()} to {graph.degrees.max()}), so it minimises a sum weighted by "
-            "degree, not f. Pass Simple(corrected=True), or use Uniform()."
-        )
-
-    def divisor(self, view: View) -> float:
+    def divisor(self, node: Any, degree: Any, announcement: Any) -> Any:
         """Return 1, or the degree if corrected."""
-        return float(max(len(view.neighbours), 1)) if self.corrected else 1.0
-
-    def _divisors(self, graph: Graph, objective: Any) -> Vector:
-        """Return 1 for every node, or its degree if corrected."""
-        degrees = np.maximum(graph.degrees, 1).astype(np.float64)
-        return degrees if self.corrected else np.ones(graph.node_count)
+        return degree if self.corrected else 1.0
 
 
 @WALKS.register
@@ -347,10 +270,10 @@ class Uniform(Metropolis):
     Parameters
     ----------
     normalise
-        True to step by (L̄ / L_i) ∇f_i all the same. That is exact only where one model fits every
-        node (interpolation), releases nothing, and is fast there.
+        True to step by (L̄ / L_i) ∇f_i nevertheless. That is fast and releases nothing, but it is
+        exact only if one model fits every node (interpolation).
     laziness
-        The probability of staying put before anything is proposed, in [0, 1).
+        The probability of staying before anything is proposed, in [0, 1).
 
     Examples
     --------
@@ -368,7 +291,7 @@ class Uniform(Metropolis):
         return NEEDS_SMOOTHNESS if self.normalise else {}
 
     @property
-    def disclosure(self) -> Disclosure:
+    def disclosure(self) -> Disclosure | None:
         """Nothing about the rows, unless steps are normalised."""
         return Disclosure(scaled_by=f"{self!r}" if self.normalise else "", instead="Uniform()")
 
@@ -376,20 +299,10 @@ class Uniform(Metropolis):
         """Return 1, whatever neighbours announce."""
         return 1.0
 
-    def bias_note(self, graph: Graph, has_noise: bool) -> str:
-        """Explain the bias of normalised steps."""
-        if not has_noise:
-            return ""
-        return (
-            "Uniform(normalise=True) steps by (L̄ / L_i) ∇f_i, which is exact only where one model "
-            "fits every node; here it converges to the minimiser of another sum, and no theorem "
-            "applies. Use Uniform() or Weighted()."
-        )
-
-    def _divisors(self, graph: Graph, objective: Any) -> Vector:
-        """Return 1 for every node, or L_i if normalised."""
+    def divisors(self, graph: Graph, objective: Any) -> Vector:
+        """Return L_i if steps are normalised, else 1 for every node."""
         if not self.normalise:
-            return super()._divisors(graph, objective)
+            return super().divisors(graph, objective)
         return smoothness_of_nodes(graph, objective, "Uniform(normalise=True)")
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
@@ -405,12 +318,6 @@ class Uniform(Metropolis):
 NOT_ON_NODES = (
     "announce", "hop", "weight", "gradient_scale", "token_arrays", "node_arrays", "draws",
 )  # fmt: skip
-
-
-def divisors_of(walk: Metropolis, graph: Graph, objective: Any) -> Vector:
-    """Return s_i of all nodes."""
-    current = is_current(type(walk), "_divisors", "divisor")
-    return (walk._divisors if current else partial(Metropolis._divisors, walk))(graph, objective)
 
 
 def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:

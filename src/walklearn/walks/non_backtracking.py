@@ -8,19 +8,19 @@ import numpy as np
 
 from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
 from walklearn.walks.composed import ComposedWalk
-from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import pick
-from walklearn.walks.walk import WALKS, Hop, View, Walk
+from walklearn.walks.view import Hop, View
+from walklearn.walks.walk import WALKS
 
 
 @WALKS.register
 class NonBacktracking(ComposedWalk):
     """A Metropolis walk that avoids going straight back (Lee, Xu & Eun 2012, MHDA).
 
-    An accepted move back to the previous node is put to a second proposal among the other
-    neighbours, accepted with min(1, (a(i, j') / a(i, j))²). The stationary law is that of the
-    `walk` it improves; the chain lives on (previous node, node), so it has no transition
-    matrix over nodes and is not reversible.
+    After an accepted move back to the previous node there is a second proposal among the other
+    neighbours, accepted with min(1, (a(i, j') / a(i, j))²). The stationary distribution is that of
+    the `walk` it improves. The states of the chain are pairs (previous node, node), so it has no
+    transition matrix over nodes and is not reversible.
 
     Parameters
     ----------
@@ -39,28 +39,9 @@ class NonBacktracking(ComposedWalk):
     reversible: ClassVar[bool] = False
 
     @property
-    def disclosure(self) -> Disclosure | None:
-        """It shows what its walk shows: where the token came from is no secret."""
-        return self.walk.disclosure
-
-    @property
     def draws(self) -> int:
         """One more than the walk: the second proposal."""
         return self.walk.draws + 1
-
-    @property
-    def matrix_walk(self) -> Walk:
-        """Its base walk."""
-        return self.walk
-
-    @property
-    def eigenvalue_note(self) -> str:
-        """The eigenvalues are those of its base walk."""
-        return (
-            "A non-backtracking walk is not reversible and has no matrix over the nodes: the "
-            f"eigenvalues, times and constant are those of its base walk {self.walk!r}. Measure "
-            "its visits in a simulation to see what it gains."
-        )
 
     def token_arrays(self, nodes: int) -> Specs:
         """1 + the node before the last move, 0 at the start, and the arrays of its walk."""
@@ -80,7 +61,7 @@ class NonBacktracking(ComposedWalk):
         place, p = pick(draws[-1], len(places))
         place, back = int(places[place]), int(np.searchsorted(neighbours, previous))
         # a(i, j') / a(i, j), both capped at 1, times score_i above and below
-        own = view.own_announcement[0]
-        ratio = min(own, view.announced[place][0]) / min(own, view.announced[back][0])
+        score = view.own_announcement[0]
+        ratio = min(score, view.announced[place][0]) / min(score, view.announced[back][0])
         end = int(neighbours[place]) if p <= ratio * ratio else first.node
         return first._replace(node=end, token=token)

@@ -1,18 +1,17 @@
 """Base of all walks: the rule by which the holder of the token chooses the next node.
 
 A walk has no access to the model. Of its methods only `announce`, and the tables that a simulation
-computes for all nodes at once, read the objective; so a path can be computed before the updates
-along it, and what a walk reveals about rows is what it announces.
+computes for all nodes at once, read the objective. So a path can be computed before the updates
+along it, and a walk reveals of the rows only what it announces.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from walklearn.arrays import Arrays, Specs, Vector
 from walklearn.graphs import Graph
@@ -21,84 +20,15 @@ from walklearn.parts import Part, is_current
 from walklearn.registry import Registry
 from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.markov import StationaryUnknownError
+from walklearn.walks.view import Hop, View
 
 # One generator for all nodes, or one for each.
 Generators = np.random.Generator | Sequence[np.random.Generator]
 
-
-class View(NamedTuple):
-    """The holder's knowledge of the network during a visit.
-
-    Parameters
-    ----------
-    node
-        The holder of the token.
-    nodes
-        N, the number of nodes in the network.
-    visits
-        The number of earlier visits of this token, to any node.
-    slot
-        The number of the token; 0 if there is only one.
-    neighbours
-        The neighbours in ascending order. On a real node also those that do not answer: if the
-        walk chooses one of them, the token stays.
-    own_announcement
-        The numbers that the holder announced before the walk.
-    announced
-        For each neighbour, in the same order, the numbers that it announced.
-    ask
-        Returns the walk's state at a neighbour, for a question and an answer. Simulations only.
-    neighbours_of
-        Returns the neighbours of any node, for jumps of several hops. Simulations only.
-
-    Examples
-    --------
-    >>> from walklearn import graphs, walks
-    >>> view = walks.view_of(walks.Uniform(), graphs.star(4), node=1)
-    >>> view.neighbours, view.own_announcement, view.announced[0]
-    (array([0], dtype=int32), (1.0,), (0.3333333333333333,))
-    """
-
-    node: int
-    nodes: int
-    visits: int
-    slot: int
-    neighbours: NDArray[Any]
-    own_announcement: tuple[float, ...]
-    announced: Sequence[tuple[float, ...]]
-    ask: Callable[[int], Arrays]
-    neighbours_of: Callable[[int], NDArray[Any]]
-
-
-class Hop(NamedTuple):
-    """The next node, and the walk's new arrays.
-
-    Parameters
-    ----------
-    node
-        The next node; the holder itself if the token stays.
-    messages
-        The number of messages that carry the token: 0 if it stays, more than 1 for a jump.
-    token
-        The walk's arrays on the token.
-    state
-        The walk's arrays at the holder.
-    questions
-        The number of other messages, questions and answers of one number each.
-
-    Examples
-    --------
-    >>> from walklearn import graphs, walks
-    >>> walk = walks.Uniform().bind(graphs.ring(5), None)
-    >>> walk.hop(walks.view_of(walk, graphs.ring(5), node=0), {}, {}, np.array([0.9]))
-    Hop(node=4, messages=1, token={}, state={}, questions=0)
-    """
-
-    node: int
-    messages: int
-    token: Arrays = {}  # noqa: RUF012 - never changed
-    state: Arrays = {}  # noqa: RUF012 - never changed
-    questions: int = 0
+READ_OBJECTIVE = (
+    "announce", "bind", "divisors", "gradient_scale", "sample_release", "stationary",
+    "_announce_all", "_importance", "_own_importance",
+)  # fmt: skip
 
 
 class Walk(Part):
@@ -136,7 +66,6 @@ class Walk(Part):
     slow_stationary: ClassVar[bool] = False  # True if `stationary` may take longer than a run
     is_independent: ClassVar[bool] = False  # True if nodes are drawn without a graph
     is_biased: ClassVar[bool] = False  # True if weights do not correct its stationary distribution
-    entrapment_cure: ClassVar[str] = "take walks.Simple(corrected=True), which never rejects"
     out_of_bounds = 0  # nodes whose value was outside the public bounds of a release
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -149,21 +78,8 @@ class Walk(Part):
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Choose the next node. Change no input array.
 
-        Parameters
-        ----------
-        view
-            The holder's knowledge of the network.
-        token
-            The arrays of `token_arrays`.
-        state
-            The arrays of `node_arrays`, at this node.
-        draws
-            Uniform numbers in [0, 1), as many as the property `draws` says.
-
-        Returns
-        -------
-        Hop
-            The next node, its cost and the new arrays.
+        `token` and `state` are the arrays that `token_arrays` and `node_arrays` declare. `draws`
+        are uniform numbers in [0, 1), as many as the property `draws` says.
         """
 
     @property
@@ -172,33 +88,11 @@ class Walk(Part):
         return 1
 
     def token_arrays(self, nodes: int) -> Specs:
-        """Declare the walk's arrays on the token. They start at zero.
-
-        Parameters
-        ----------
-        nodes
-            N, the number of nodes.
-
-        Returns
-        -------
-        tuple of ArraySpec
-            None by default.
-        """
+        """Declare the walk's arrays on the token: none by default. They start at zero."""
         return ()
 
     def node_arrays(self, tokens: int) -> Specs:
-        """Declare the walk's arrays at each node. They start at zero.
-
-        Parameters
-        ----------
-        tokens
-            The number of tokens.
-
-        Returns
-        -------
-        tuple of ArraySpec
-            None by default.
-        """
+        """Declare the walk's arrays at each node: none by default. They start at zero."""
         return ()
 
     def announce(
@@ -206,41 +100,24 @@ class Walk(Part):
     ) -> tuple[float, ...]:
         """Return the numbers that a node discloses to its neighbours, once, before the walk.
 
-        Parameters
-        ----------
-        objective
-            The objective, of which the node knows its own part.
-        node
-            The number of the node.
-        degree
-            The number of its neighbours.
-        rng
-            Source of simulated noise; None draws from the operating system's entropy.
-
-        Returns
-        -------
-        tuple of float
-            Empty by default.
+        None by default. `degree` is the number of neighbours. `rng` is the source of simulated
+        noise; None draws from the operating system's entropy.
         """
         return ()
 
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
         """Return the factor of the gradient at this visit; 0 if the node only forwards the token.
 
-        Parameters
-        ----------
-        view, token, state
-            As for `hop`, before the hop.
-
-        Returns
-        -------
-        float
-            1 by default, or the `gradient_scale` that a simulation has bound.
+        By default it is 1, or the `gradient_scale` that a simulation has bound. The arguments are
+        those of `hop`, before the hop.
         """
         return 1.0 if self.scale is None else float(self.scale[view.node])
 
-    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
-        """Return the announcements of all nodes: a line for each."""
+    def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
+        """Return the announcements of all nodes, a line for each: those bound, or new ones."""
+        return self._announce_all(graph, objective, rng) if self.table is None else self.table
+
+    def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
         rngs = [rng] * graph.node_count if rng is None or isinstance(rng, GENERATOR) else rng
         lines = [
             self.announce(objective, node, int(degree), rngs[node])
@@ -260,76 +137,30 @@ class Walk(Part):
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Walk:
         """Return the walk with the numbers that only a simulation knows; by default itself.
 
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            The objective.
-        mean
-            "exact" if gradients are scaled by the exact mean importance, "estimated" if the token
-            estimates it.
-
-        Returns
-        -------
-        Walk
-            The walk, for use in this simulation only.
+        `mean` is "exact" if gradients are scaled by the exact mean importance, and "estimated" if
+        the token estimates it.
         """
         if type(self).gradient_scale is Walk.gradient_scale:
             return self
         return self.bound(scale=scale_of(self, graph, objective, mean))
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
-        """Return the exact weight of each node's gradient.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            1 for each node by default.
-        """
+        """Return the exact weight of each node's gradient: 1 by default."""
         return np.ones(graph.node_count)
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
         """Return the long-run share of the updates that each node makes.
 
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        array
-            One number for each node; they sum to one. A walk that does not know it raises a
-            `StationaryUnknownError`.
+        The objective is the source of L_i; walks that do not follow L_i need none. A walk without
+        a known stationary distribution raises a `StationaryUnknownError`.
         """
         raise StationaryUnknownError(f"the stationary distribution of {self!r} is not known.")
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
-        """Return P, the probability of each next node.
+        """Return P, sparse and of shape (N, N): the probability of each next node.
 
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        csr_array
-            Sparse, shape (N, N); rows sum to one. A walk without one raises a
-            `StationaryUnknownError`: its
-            next node depends on more than the present one, or can be any.
+        A `StationaryUnknownError` is raised by a walk without P: its next node depends on more than
+        the present one, or can be any.
         """
         base = self.matrix_walk
         hint = "" if base is self else f" Ask its base walk instead: {base!r}."
@@ -338,20 +169,7 @@ class Walk(Part):
         )
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
-        """Return the long-run share of the steps that move the token: 1 − Σ π_i P_ii.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i need none.
-
-        Returns
-        -------
-        float
-            From 0 to 1.
-        """
+        """Return the long-run share of the steps that move the token: 1 − Σ π_i P_ii."""
         walk = self.matrix_walk
         stays = walk.transition_matrix(graph, objective).diagonal()
         return float(walk.stationary(graph, objective) @ (1.0 - stays))
@@ -361,74 +179,49 @@ class Walk(Part):
         """The walk that this one builds on; itself if it stands alone."""
         return self
 
-    @property
-    def eigenvalue_note(self) -> str:
-        """A sentence on the eigenvalues that stand for the walk; usually empty."""
-        return ""
-
-    @property
-    def matrix_walk(self) -> Walk:
-        """The walk whose transition matrix stands for this one; itself by default."""
-        return self
-
     def with_innermost(self, inner: Walk) -> Walk:
         """Return the same walk, built on another one."""
         return inner
 
-    def without_secrets(self) -> Walk:
-        """Return the walk without numbers that depend on the rows and were not released."""
-        return self
+    @property
+    def matrix_walk(self) -> Walk:
+        """The walk whose transition matrix stands for this one: itself if it has a matrix."""
+        has_matrix = type(self).transition_matrix is not Walk.transition_matrix
+        return self if has_matrix else self.innermost
 
     def before_release(self) -> Walk:
         """Return the walk as it was before nodes released anything."""
         return self
-
-    def bias_note(self, graph: Graph, has_noise: bool) -> str:
-        """Return why the walk minimises another sum than f, if its weights do not correct it.
-
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        has_noise
-            True if no model is best for every node.
-
-        Returns
-        -------
-        str
-            Empty if there is nothing to say.
-        """
-        return ""
 
     @property
     def disclosure(self) -> Disclosure | None:
         """The disclosure about the nodes' rows beside the model; None if it is not known.
 
         A walk that announces nothing discloses nothing. One that overrides a method with access to
-        the objective has to say in the same class what it discloses.
+        the objective has to state in the same class what it discloses.
         """
         return Disclosure()
 
     @property
     def disclosure_is_known(self) -> bool:
-        """True if `disclosure` speaks for all methods that read the objective."""
+        """True if `disclosure` covers all methods that read the objective."""
         return self.disclosure is not None and is_current(type(self), "disclosure", *READ_OBJECTIVE)
 
     @property
     def is_private(self) -> bool:
-        """True if the walk rests on a release that is still to be drawn."""
+        """True if the walk depends on a release that is still to be drawn."""
         return False
 
     @property
     def draws_announcements(self) -> bool:
         """True if announcements may be random: a subclass has overridden how they are made."""
         return not is_current(
-            type(self), "_announcements", "announce", "announcement", "sample_release"
+            type(self), "_announce_all", "announce", "announcement", "sample_release"
         )
 
     @property
     def numbers_sent(self) -> int:
-        """The numbers that a node sends to each neighbour before the walk."""
+        """The number of numbers that a node sends to each neighbour before the walk."""
         numbers = self.announced_numbers
         if numbers is None or not is_current(
             type(self), "announced_numbers", "announce", "announcement"
@@ -452,20 +245,8 @@ class Walk(Part):
     ) -> Walk:
         """Return the walk with its release drawn; itself if there is nothing to release.
 
-        Parameters
-        ----------
-        graph
-            Communication graph.
-        objective
-            Source of L_i; walks that do not follow L_i take None.
-        generator
-            One for all nodes or a list with one for each, for a simulated release, which protects
-            nobody. By default the noise comes from the operating system's entropy.
-
-        Returns
-        -------
-        Walk
-            A walk without a release to draw.
+        A generator for all nodes, or a list with one for each, makes a simulated release, which
+        protects nobody. By default the noise comes from the operating system's entropy.
         """
         return self
 
@@ -475,56 +256,20 @@ class Walk(Part):
 
 
 GENERATOR = np.random.Generator
-READ_OBJECTIVE = (
-    "announce", "bind", "gradient_scale", "sample_release", "stationary", "_announcements",
-    "_divisors", "_importance", "_own_importance",
-)  # fmt: skip
 
 # A class, or a function that makes a walk.
 WALKS: Registry[Callable[..., Walk]] = Registry("walk")
 
 
-class _Announced(Sequence[tuple[float, ...]]):
-    """The announcements of some nodes, read from a table when they are asked for."""
-
-    def __init__(self, table: Vector, nodes: NDArray[Any]) -> None:
-        self._table, self._nodes = table, nodes
-
-    def __getitem__(self, place: Any) -> Any:
-        return tuple(self._table[self._nodes[place]].tolist())
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-
-def announcements_of(walk: Walk, graph: Graph, objective: Any) -> Vector:
-    """Return the announcements that a simulation has bound to the walk, or announce now."""
-    return walk._announcements(graph, objective) if walk.table is None else walk.table
-
-
 def draw_walk(walk: Walk, graph: Graph, objective: Any, rng: Generators | None) -> Walk:
     """Return the walk with its release drawn and the announcements of all nodes bound.
 
-    Parameters
-    ----------
-    walk
-        The walk; one that is drawn already is returned itself.
-    graph
-        Communication graph.
-    objective
-        The objective.
-    rng
-        As for `sample_release`.
-
-    Returns
-    -------
-    Walk
-        The walk, for use on this graph only.
+    A walk that is drawn already is returned itself. `rng` is as for `sample_release`.
     """
     if walk.table is not None:
         return walk
     walk = walk.sample_release(graph, objective, rng)
-    return walk.with_announcements(walk._announcements(graph, objective, rng))
+    return walk.with_announcements(walk.announcements(graph, objective, rng))
 
 
 def scale_of(walk: Walk, graph: Graph, objective: Any, mean: str = "exact") -> Vector:
@@ -541,59 +286,3 @@ def scale_of(walk: Walk, graph: Graph, objective: Any, mean: str = "exact") -> V
             f"{graph.node_count} nodes, got {scale!r}. Override `weight` for weights of 0."
         )
     return scale
-
-
-def view_of(
-    walk: Walk,
-    graph: Graph,
-    node: int,
-    *,
-    objective: Any = None,
-    table: Vector | None = None,
-    states: Callable[[int], Arrays] | None = None,
-    visits: int = 0,
-) -> View:
-    """Return the view of a node in a simulation.
-
-    Parameters
-    ----------
-    walk
-        The walk, whose announcements are made unless `table` has them.
-    graph
-        Communication graph.
-    node
-        The holder.
-    objective
-        Source of the announcements.
-    table
-        The announcements of all nodes; by default those that a simulation has bound.
-    states
-        Returns the walk's state at a node; nothing by default.
-    visits
-        The number of earlier visits of the token.
-
-    Returns
-    -------
-    View
-        The holder's knowledge of the network.
-
-    Examples
-    --------
-    >>> from walklearn import graphs, walks
-    >>> view_of(walks.Simple(), graphs.ring(5), 0).neighbours
-    array([1, 4], dtype=int32)
-    """
-    if table is None:
-        table = announcements_of(walk, graph, objective)
-    neighbours = graph.neighbours(node)
-    return View(
-        node,
-        graph.node_count,
-        visits,
-        0,
-        neighbours,
-        tuple(table[node].tolist()),
-        _Announced(table, neighbours),
-        (lambda _: {}) if states is None else states,
-        graph.neighbours,
-    )

@@ -1,4 +1,4 @@
-"""The weighted walk (Algorithm 2), and what it follows once nodes have released (Algorithm 3)."""
+"""The weighted walk (Algorithm 2), and its release of the importance (Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from walklearn.walks.metropolis import (
     positive,
     smoothness_of_nodes,
 )
-from walklearn.walks.walk import WALKS, Generators, View, announcements_of
+from walklearn.walks.walk import WALKS, Generators
 
 if TYPE_CHECKING:
     from walklearn.privacy.mechanisms.mechanism import Mechanism
@@ -35,25 +35,25 @@ class Weighted(Metropolis):
     ----------
     importance
         Any positive number per node; by default L_i, the smoothness of f_i. The gradient is
-        divided by it, so that the estimate stays unbiased.
+        divided by it, which keeps the estimate unbiased.
     privacy
-        A mechanism that releases the importance (Algorithm 3). Each node draws its R_i once,
-        tells its neighbours that, and the walk follows R. `sample_release` makes that draw.
+        A mechanism that releases the importance (Algorithm 3). Each node draws its R_i once and
+        discloses it to its neighbours, and the walk follows R. `sample_release` makes that draw.
     reweight
-        "released" divides the gradient by R_i, which is unbiased for every draw; "as-printed"
-        divides by the true importance, as the paper has it, which for one draw minimises Σ (R_i
-        / L_i) f_i instead.
+        "released" divides the gradient by R_i, which is unbiased for every draw. "as-printed"
+        divides by the true importance, as in the paper, which for one draw minimises
+        Σ (R_i / L_i) f_i instead.
     shrink
-        Whether to follow released values that are moved towards the midpoint of the bounds
-        (`privacy.shrink_release`): the more noise there is, the farther. It costs no privacy, and a
-        small R_i that is due to noise no longer makes the steps of its node long.
+        True to follow released values that are moved towards the midpoint of the bounds
+        (`privacy.shrink_release`): the more noise, the farther. It costs no privacy, and a small
+        R_i that is due to noise no longer makes the steps of its node long.
     bounds
-        The public bounds agreed upon; a mechanism made for others is refused.
+        The agreed public bounds; a mechanism made for others is refused.
     public
-        Your word that a given importance does not depend on the nodes' rows; without it no
-        privacy is claimed for a walk that tells it.
+        True to declare that a given importance does not depend on the nodes' rows. Otherwise no
+        privacy is claimed for a walk that discloses it.
     laziness
-        The probability of staying put before anything is proposed, in [0, 1).
+        The probability of staying before anything is proposed, in [0, 1).
 
     Examples
     --------
@@ -75,12 +75,6 @@ class Weighted(Metropolis):
     # bound only for weights as printed, for which no privacy is claimed.
     mechanism: ClassVar[Mechanism | None] = None
     true_importance: ClassVar[Vector | None] = None
-    entrapment_cure: ClassVar[str] = "clip the importance, Weighted(importance=np.clip(...))"
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """L_i, unless an importance is given."""
-        return NEEDS_SMOOTHNESS if self.importance is None else {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,14 +84,19 @@ class Weighted(Metropolis):
         if self.privacy is not None:
             _check_mechanism(self.privacy, self.bounds)
         elif self.bounds or self.shrink or self.reweight != "released":
-            raise ValueError(
-                "bounds, shrink and reweight are about a release: pass privacy=... with them."
-            )
+            raise ValueError("bounds, shrink and reweight need a release. Pass privacy=... too.")
         if self.public and (self.importance is None or self.privacy is not None):
-            raise ValueError("public=True is about a given importance that is told as it is.")
+            raise ValueError(
+                "public=True needs an importance that no mechanism releases. Pass importance=..."
+            )
 
     @property
-    def disclosure(self) -> Disclosure:
+    def needs(self) -> dict[str, str]:
+        """L_i, unless an importance is given."""
+        return NEEDS_SMOOTHNESS if self.importance is None else {}
+
+    @property
+    def disclosure(self) -> Disclosure | None:
         """The importance, unless it is public; by the mechanism, if there is one."""
         mechanism = self.privacy or self.mechanism
         scaled_by = 'reweight="as-printed"' if self.reweight == "as-printed" else ""
@@ -107,48 +106,58 @@ class Weighted(Metropolis):
         """Return the importance."""
         return importance
 
+    def announcement(self, importance: Any, degree: Any) -> tuple[Any, ...]:
+        """Return the score and v_i."""
+        (score,) = super().announcement(importance, degree)
+        return score, self.visit_weight(importance, np.maximum(degree, 1))
+
     def _own_importance(self, objective: Any, node: int, rng: np.random.Generator | None) -> float:
         """Return the importance, released by the mechanism if there is one."""
         given = self.importance
         own = float(objective.smoothness(node) if given is None else given[node])
         return own if self.privacy is None else float(self.privacy.release(own, rng))
 
-    def announcement(self, importance: Any, degree: Any) -> tuple[Any, ...]:
-        """Return the score and v_i."""
-        (score,) = super().announcement(importance, degree)
-        return score, self.visit_weight(importance, np.maximum(degree, 1))
+    def _importance(self, graph: Graph, objective: Any) -> Vector:
+        if self.importance is None:
+            return smoothness_of_nodes(graph, objective, "Weighted()")
+        check_length("importance", self.importance, graph.node_count, "nodes of the graph")
+        return self.importance
 
-    def _announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
-        """Return score and v_i of all nodes."""
+    def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
         if self.is_private:
             raise TypeError(
-                "this walk follows what the nodes will release, which has not been drawn yet: "
-                "draw it first with walk.sample_release(graph, objective, generator)."
+                "this walk follows releases that have not been drawn. Draw them with "
+                "walk.sample_release(graph, objective, generator)."
             )
-        return super()._announcements(graph, objective, rng)
+        return super()._announce_all(graph, objective, rng)
 
-    def divisor(self, view: View) -> float:
-        """Return v_i of the holder, as it was announced."""
-        return view.own_announcement[1]
+    def divisor(self, node: Any, degree: Any, announcement: Any) -> Any:
+        """Return v_i as it was announced; the true importance if weights are as printed."""
+        return announcement[1] if self.true_importance is None else self.true_importance[node]
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
         """Return the bound walk; a token cannot estimate the mean of L_i from releases."""
         if self.reweight == "as-printed" and mean == "estimated":
             raise ValueError(
-                'the token counts what nodes release, but reweight="as-printed" scales by the true '
-                'L_i. Use reweight="released", or mean_importance="exact".'
+                'the token knows only released values, but reweight="as-printed" scales by the '
+                'true L_i. Use reweight="released", or mean_importance="exact".'
             )
         return super().bind(graph, objective, mean)
 
     @property
     def is_private(self) -> bool:
-        """Whether the importance still has to be released; see `sample_release`."""
+        """True if the importance is still to be released; see `sample_release`."""
         return self.privacy is not None
+
+    @property
+    def release(self) -> Vector | None:
+        """R, shrunk if the walk shrinks it; None before the draw."""
+        return None if self.mechanism is None else self.importance
 
     def sample_release(
         self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Metropolis:
-        """The walk after every node has released its importance once.
+        """Return the walk after every node has released its importance once.
 
         Without a generator the noise comes from the operating system's entropy; with a list of
         them, each node draws from its own.
@@ -158,7 +167,7 @@ class Weighted(Metropolis):
         true = self._importance(graph, objective)
         rows_are_unit = getattr(self.privacy, "protect", "node") == "rows"
         if self.importance is None and has_row_smoothness(objective):
-            # A relay has nothing of its own; another node's value must not be released again.
+            # A relay has no value of its own; that of another node must not be released again.
             held = np.diff(objective.offsets)
             if objective.is_sparse and rows_are_unit:
                 check_exact(int(held.max()), objective.dimension)
@@ -179,43 +188,12 @@ class Weighted(Metropolis):
             out_of_bounds=self.privacy.count_out_of_bounds(true),
         )  # fmt: skip
 
-    def _importance(self, graph: Graph, objective: Any) -> Vector:
-        if self.importance is None:
-            return smoothness_of_nodes(graph, objective, "Weighted()")
-        check_length("importance", self.importance, graph.node_count, "nodes of the graph")
-        return self.importance
-
-    def _divisors(self, graph: Graph, objective: Any) -> Vector:
-        """Return v_i as it was announced; the true importance if weights are as printed."""
-        if self.true_importance is not None:
-            return self.true_importance
-        return announcements_of(self, graph, objective)[:, 1]
-
-    @property
-    def release(self) -> Vector | None:
-        """R, shrunk if the walk shrinks it; None before the draw."""
-        return None if self.mechanism is None else self.importance
-
-    def without_secrets(self) -> Self:
-        """Return the walk without the values behind a release."""
-        return self if self.true_importance is None else self.bound(true_importance=None)
-
     def before_release(self) -> Self:
         """Return the walk with its mechanism, before the draw."""
         if self.mechanism is None:
             return self
         unbound = dict.fromkeys(("importance", "mechanism", "true_importance", "table"))
         return self.bound(**unbound, out_of_bounds=0, privacy=self.mechanism)
-
-    def bias_note(self, graph: Graph, has_noise: bool) -> str:
-        """Explain the bias of the paper's weights."""
-        if self.reweight != "as-printed":
-            return ""
-        return (
-            'With reweight="as-printed" the gradient is divided by L_i while the walk follows the '
-            "released R_i: for one draw it minimises Σ (R_i / L_i) f_i, not f. Use "
-            'reweight="released".'
-        )
 
 
 def _released(mechanism: Mechanism, values: Vector, generator: Generators | None) -> Vector:

@@ -38,7 +38,8 @@ from walklearn.arrays import Arrays, Vector
 from walklearn.graphs import Graph
 from walklearn.privacy import Gamma, Laplace, Mechanism
 from walklearn.walks import Hop, Metropolis, Weighted
-from walklearn.walks.walk import Generators, View
+from walklearn.walks.view import View
+from walklearn.walks.walk import Generators
 from walklearn.walks.weighted import Reweight
 
 
@@ -81,9 +82,9 @@ class Unclamped(Metropolis):
         """Bind the scores, which may have either sign."""
         return self.bound(table=table)
 
-    def divisor(self, view: View) -> float:
-        """The divisor L_i, as the paper prints it."""
-        return float(self._drawn(self.true)[view.node])
+    def divisor(self, node: Any, degree: Any, announcement: Any) -> Any:
+        """Return L_i, as the paper prints it."""
+        return self._drawn(self.true)[node]
 
     def announce(
         self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
