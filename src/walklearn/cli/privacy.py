@@ -121,7 +121,7 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path, talk:
     from walklearn.studies.report.pictures import draw
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    draw(figure1.both(bounds, theta)).savefig(out, dpi=144)
+    draw(figure1.for_bounds(bounds, theta)).savefig(out, dpi=144)
     talk.facts["picture"] = str(out)
     talk.tell(f"Picture: {out}")
 

@@ -1,7 +1,7 @@
-"""Whether a claim holds, computed from the recorded runs.
+"""Verdicts on claims, computed from the recorded runs.
 
-A claim is judged for every reading by an estimate and its 95 % interval over instances (graph and
-data drawn anew, all methods on the same ones), compared with a threshold:
+For every reading, an estimate and its 95 % interval over instances (draws of graph and data, the
+same for all methods) are compared with a threshold:
 
     kind             estimate                                         holds if      fails if
     beats            mean error of `worse` / mean error of `better`   lower > 1     upper < 1
@@ -9,9 +9,9 @@ data drawn anew, all methods on the same ones), compared with a threshold:
     slope            slope of ln(mean error) over ln(updates)         upper ≤ q−1   lower > q−1
     rank             Spearman's correlation over graphs               lower > 0     upper ≤ 0
 
-In between, or with fewer than 10 instances, it is undecided. A run that failed counts as
-infinitely bad, one that never reaches a target as infinitely dear; both are counted in the table.
-Each verdict errs with a probability of about 5 % (of 100, about five do).
+Otherwise, or with fewer than 10 instances, the claim is undecided. A failed run has an infinite
+error, and a run that never reaches a target an infinite cost; the table counts both. About one
+verdict in twenty errs.
 
 >>> import pandas
 >>> from walklearn.studies.claims import Claim
@@ -31,7 +31,7 @@ Each verdict errs with a probability of about 5 % (of 100, about five do).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -49,13 +49,14 @@ from walklearn.simulation.intervals import (
     ratio_of_medians,
 )
 from walklearn.studies.claims import Claim
-from walklearn.studies.recorded_runs import CellRuns, Runs, by_instance, cost_of, error_at, grouped
+from walklearn.studies.recorded_runs import CellRuns, by_cell
 
 if TYPE_CHECKING:
     import pandas
 
 MIN_INSTANCES = 10
 SLOPE_WINDOW = 0.1  # slopes leave out the updates before this share of all
+Cells = Mapping[tuple[str, ...], CellRuns]
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"
 _MEDIANS = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile, of medians"
 _PERCENTILE = f"bootstrap over instances, {RESAMPLES} resamples, percentile"
@@ -63,12 +64,11 @@ _PERCENTILE = f"bootstrap over instances, {RESAMPLES} resamples, percentile"
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A claim in one reading, and what came of it: a row of `verdicts.parquet`.
+    """The verdict on a claim in one reading: a row of `verdicts.parquet`.
 
-    ratio, lower, upper: the estimate (see above, a slope or a correlation for some kinds) and its
-    interval, to be compared with `threshold`.
-    median_ratio: the same of the medians. wins: the share of instances that `better` wins.
-    largest_share: how much of the larger mean a single instance carries.
+    ratio, lower, upper: the estimate (a slope or a correlation for some kinds) and its interval.
+    median_ratio: ratio of the medians. wins: the share of instances that `better` wins.
+    largest_share: the largest share of a single instance in a mean.
     failed_better, failed_worse: instances with an infinite error or cost.
     replicates: the number of instances.
     """
@@ -102,181 +102,127 @@ class Verdict:
 
 
 def verdicts(study: Any, results: Any) -> pandas.DataFrame:
-    """The verdicts of a study's claims, from its results: a row per claim and reading."""
+    """Judge the claims of a study by its results: a row per claim and reading."""
     return judge(study.claims, results.records(), results.facts())
 
 
 def judge(
     claims: Iterable[Claim], records: pandas.DataFrame, facts: pandas.DataFrame
 ) -> pandas.DataFrame:
-    """Judge the claims by the tables; a reading whose cells are not there yet is undecided."""
+    """Judge claims by tables; a reading whose cells are not stored yet is undecided."""
     import pandas
 
-    evidence = _Evidence(records, facts)
-    rows = [asdict(verdict) for claim in claims for verdict in _judge(claim, evidence)]
-    columns = list(Verdict.__dataclass_fields__)
-    return pandas.DataFrame(rows, columns=columns)
+    known = by_cell(facts)
+    cells = {cell: CellRuns(rows, known.get(cell)) for cell, rows in by_cell(records).items()}
+    rows = [asdict(verdict) for claim in claims for verdict in _judge(claim, cells)]
+    return pandas.DataFrame(rows, columns=list(Verdict.__dataclass_fields__))
 
 
-class _Evidence:
-    """The recorded runs and facts, by cell."""
-
-    def __init__(self, records: pandas.DataFrame, facts: pandas.DataFrame) -> None:
-        self.cells = {cell: CellRuns(rows) for cell, rows in grouped(records)}
-        self._facts: dict[Any, pandas.DataFrame] = dict(grouped(facts))
-
-    def runs(self, cell: tuple[str, ...], cost: str, metric: str) -> Runs | None:
-        return self.cells[cell].against(cost, metric) if cell in self.cells else None
-
-    def hashes(self, cells: Iterable[tuple[str, ...]]) -> list[str]:
-        return [str(self.cells[cell].only_value("cell")) for cell in cells]
-
-    def fact(self, cell: tuple[str, ...], column: str) -> pandas.Series[Any] | None:
-        facts = self._facts.get(cell)
-        if facts is None or column not in facts or facts[column].isna().all():
-            return None
-        return facts.set_index("instance")[column].astype(float)
-
-
-def _judge(claim: Claim, evidence: _Evidence) -> Iterator[Verdict]:
-    judges: dict[str, Callable[[Claim, _Evidence, Verdict], Iterator[Verdict]]] = {
-        "beats": _judge_pairs,
-        "cost-to-target": _judge_pairs,
-        "slope": _judge_slope,
-        "rank": _judge_rank,
-    }
+def _judge(claim: Claim, cells: Cells) -> Iterator[Verdict]:
+    judges = {"slope": _judge_slope, "rank": _judge_rank}
     graphs = ("all",) if claim.kind == "rank" else claim.graphs
     for graph, (problem, step_size, metric) in product(graphs, claim.readings()):
-        verdict = Verdict(
+        reading = Verdict(
             claim=claim.number, kind=claim.kind, text=claim.text, source=claim.source,
             graph=graph, problem=problem, step_size=step_size, metric=metric,
         )  # fmt: skip
-        yield from judges[claim.kind](claim, evidence, verdict)
+        yield from judges.get(claim.kind, _judge_pairs)(claim, cells, reading)
 
 
-def _judge_pairs(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
+def _judge_pairs(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
     """Compare two methods by their errors at a cost, or by the costs of an error."""
-    if claim.kind == "cost-to-target":
+    to_target = claim.kind == "cost-to-target"
+    if to_target:
         # Some runs never reach the target, so their cost is infinite: compare medians.
         reading = replace(reading, at=claim.target, interval=_MEDIANS)
     for better, worse, cost in product(claim.better, claim.worse, claim.costs):
         verdict = replace(reading, better=better, worse=worse, cost=cost)
-        cells = [_cell(verdict, method) for method in (better, worse)]
-        runs = [evidence.runs(cell, cost, reading.metric) for cell in cells]
-        pair = [each for each in runs if each is not None]
-        if len(pair) < len(cells):
+        verdict, pair = _with_cells(verdict, cells, (better, worse))
+        if not pair:
             yield verdict
-            continue
-        verdict = replace(verdict, cells=evidence.hashes(cells))
-        if claim.kind == "cost-to-target":
-            costs = [
-                cost_of(each.costs, each.errors, _targets(claim, evidence, cells[0], each))
-                for each in pair
-            ]
-            yield _compared(verdict, pair, costs, ratio_of_medians)
-            continue
-        for point in _points(claim, verdict, min(each.reach for each in pair)):
-            errors = [error_at(each.costs, each.errors, point) for each in pair]
-            yield _compared(replace(verdict, at=point), pair, errors, ratio_of_means)
+        elif to_target:
+            costs = [runs.cost_of(verdict.metric, cost, claim.target, claim.relative)
+                     for runs in pair]  # fmt: skip
+            yield _compared(verdict, costs, ratio_of_medians)
+        else:
+            for point in _points(claim, verdict, pair):
+                errors = [runs.error_at(verdict.metric, cost, point) for runs in pair]
+                yield _compared(replace(verdict, at=point), errors, ratio_of_means)
 
 
-def _judge_slope(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
+def _judge_slope(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
     for method in claim.methods:
-        cell = _cell(reading, method)
         verdict = replace(reading, better=method, interval=_PERCENTILE)
-        runs = evidence.runs(cell, "updates", reading.metric)
-        if runs is None:
+        verdict, found = _with_cells(verdict, cells, (method,))
+        if not found:
             yield verdict
             continue
-        exponent = float(evidence.cells[cell].only_value("exponent"))
-        updates = runs.costs[0]
+        (runs,) = found
+        exponent, updates = float(runs.only_value("exponent")), runs.table("updates")[0]
         late = updates >= SLOPE_WINDOW * updates[-1]
-        errors = [by_instance(runs.instances, column) for column in runs.errors[:, late].T]
-        yield _decided(
-            replace(
-                verdict, worse=f"O(1/k^{1.0 - exponent:.2g})", threshold=exponent - 1.0,
-                at=float(updates[-1]), cells=evidence.hashes([cell]), replicates=len(errors[0]),
-            ),
-            log_slope(updates[late], np.stack(errors, axis=1)),
+        verdict = replace(
+            verdict, worse=f"O(1/k^{1.0 - exponent:.2g})", threshold=exponent - 1.0,
+            at=float(updates[-1]), replicates=len(runs.instances),
         )  # fmt: skip
+        errors = runs.averaged(runs.table(verdict.metric)[:, late])
+        yield _decided(verdict, log_slope(updates[late], errors))
 
 
-def _judge_rank(claim: Claim, evidence: _Evidence, reading: Verdict) -> Iterator[Verdict]:
+def _judge_rank(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
     import pandas
 
     for method in claim.methods:
-        cells = [_cell(replace(reading, graph=graph), method) for graph in claim.graphs]
         verdict = replace(reading, better=method, worse=claim.by, interval=_PERCENTILE)
-        runs = [evidence.runs(cell, "updates", reading.metric) for cell in cells]
-        predicted = [evidence.fact(cell, claim.by) for cell in cells]
-        known = [each for each in runs if each is not None]
-        facts = [each for each in predicted if each is not None]
-        if min(len(known), len(facts)) < len(cells):
-            yield verdict
+        verdict, found = _with_cells(verdict, cells, (method,), claim.graphs)
+        facts = [fact for runs in found if (fact := runs.fact(claim.by)) is not None]
+        if not found or len(facts) < len(found):
+            yield replace(verdict, cells=[])
             continue
-        for point in _points(claim, verdict, min(each.reach for each in known)):
-            errors = [
-                by_instance(each.instances, error_at(each.costs, each.errors, point))
-                for each in known
-            ]
-            measured = pandas.concat(errors, axis=1, join="inner")  # what all graphs have
-            table = np.stack([fact.loc[measured.index] for fact in facts], axis=1)
-            ranks = rank_correlation(measured.to_numpy(), table)
-            yield _decided(
-                replace(
-                    verdict, at=point, threshold=0.0, replicates=len(measured),
-                    cells=evidence.hashes(cells),
-                ),
-                ranks,
-            )  # fmt: skip
+        for point in _points(claim, verdict, found):
+            errors = [runs.error_at(verdict.metric, "updates", point) for runs in found]
+            measured = pandas.concat(errors, axis=1, join="inner")  # instances of all graphs
+            predicted = np.stack([fact.loc[measured.index] for fact in facts], axis=1)
+            ranked = replace(verdict, at=point, threshold=0.0, replicates=len(measured))
+            yield _decided(ranked, rank_correlation(measured.to_numpy(), predicted))
 
 
-def _cell(verdict: Verdict, method: str) -> tuple[str, ...]:
-    return verdict.graph, verdict.problem, method, verdict.step_size
+def _with_cells(
+    verdict: Verdict, cells: Cells, methods: Iterable[str], graphs: Iterable[str] = ()
+) -> tuple[Verdict, list[CellRuns]]:
+    """Return the verdict with its cells, and their runs; no runs unless all cells are stored."""
+    names = [
+        (graph, verdict.problem, method, verdict.step_size)
+        for graph, method in product(graphs or (verdict.graph,), methods)
+    ]
+    if not all(name in cells for name in names):
+        return verdict, []
+    runs = [cells[name] for name in names]
+    return replace(verdict, cells=[str(each.only_value("cell")) for each in runs]), runs
 
 
-def _points(claim: Claim, verdict: Verdict, reach: float) -> list[float]:
-    """Where to compare: the points asked for, no further than all runs reach."""
-    wanted = claim.points(verdict.step_size)
-    return sorted({min(point, reach) for point in wanted}) or [reach]
-
-
-def _targets(claim: Claim, evidence: _Evidence, cell: tuple[str, ...], runs: Runs) -> Array:
-    """The error that each run is to reach: fixed, or a share of its instance's ‖w*‖."""
-    if not claim.relative:
-        return np.full(len(runs.instances), claim.target)
-    norms = evidence.fact(cell, "optimum_norm")
-    if norms is None:
-        return np.full(len(runs.instances), np.nan)
-    return np.asarray(claim.target * norms.reindex(runs.instances.tolist()).to_numpy())
+def _points(claim: Claim, verdict: Verdict, runs: list[CellRuns]) -> list[float]:
+    """The points to compare at: those requested, no further than all runs reach."""
+    reach = min(each.reach(verdict.cost) for each in runs)
+    return sorted({min(point, reach) for point in claim.points(verdict.step_size)}) or [reach]
 
 
 def _compared(
-    verdict: Verdict,
-    pair: list[Runs],
-    values: list[Array],
-    ratio: Callable[[Array, Array], Interval],
+    verdict: Verdict, values: list[pandas.Series[Any]], ratio: Callable[[Array, Array], Interval]
 ) -> Verdict:
-    """`worse` against `better`, on the instances that both have."""
+    """Compare `better` and `worse` on the instances that both have."""
     import pandas
 
-    better, worse = (
-        by_instance(runs.instances, each) for runs, each in zip(pair, values, strict=True)
+    better, worse = pandas.concat(values, axis=1, join="inner").to_numpy().T
+    compared = replace(
+        verdict,
+        replicates=len(better),
+        median_ratio=ratio_of_medians(worse, better).value,
+        wins=float(np.mean(better < worse)),
+        largest_share=max(_largest_share(better), _largest_share(worse)),
+        failed_better=int(np.isinf(better).sum()),
+        failed_worse=int(np.isinf(worse).sum()),
     )
-    both = pandas.concat([better, worse], axis=1, join="inner").to_numpy()
-    better_values, worse_values = both[:, 0], both[:, 1]
-    return _decided(
-        replace(
-            verdict,
-            replicates=len(both),
-            median_ratio=ratio_of_medians(worse_values, better_values).value,
-            wins=float(np.mean(better_values < worse_values)),
-            largest_share=max(_largest_share(better_values), _largest_share(worse_values)),
-            failed_better=int(np.isinf(better_values).sum()),
-            failed_worse=int(np.isinf(worse_values).sum()),
-        ),
-        ratio(worse_values, better_values),
-    )
+    return _decided(compared, ratio(worse, better))
 
 
 def _largest_share(values: Array) -> float:
@@ -285,18 +231,16 @@ def _largest_share(values: Array) -> float:
     return float(finite.max() / total) if total > 0 else math.nan
 
 
-def _decided(verdict: Verdict, found: Interval) -> Verdict:
-    """The verdict with its estimate and what that means."""
-    value, lower, upper = found.value, found.lower, found.upper
-    judged = replace(verdict, ratio=value, lower=lower, upper=upper)
-    threshold = verdict.threshold
-    if verdict.replicates < MIN_INSTANCES:
-        return judged
+def _decided(verdict: Verdict, estimate: Interval) -> Verdict:
+    """The verdict with its estimate and its outcome."""
+    value, lower, upper = estimate
+    threshold, outcome = verdict.threshold, "undecided"
     if verdict.kind == "slope":
         holds, fails = upper <= threshold, lower > threshold
     else:
-        # A correlation of exactly 0 throughout says that nothing is ranked.
+        # A correlation of exactly 0 throughout means that nothing is ranked.
         holds = lower > threshold
         fails = upper <= threshold if verdict.kind == "rank" else upper < threshold
-    word = "holds" if holds else "does not hold" if fails else "undecided"
-    return replace(judged, verdict=word)
+    if verdict.replicates >= MIN_INSTANCES:
+        outcome = "holds" if holds else "does not hold" if fails else "undecided"
+    return replace(verdict, ratio=value, lower=lower, upper=upper, verdict=outcome)

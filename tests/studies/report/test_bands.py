@@ -8,15 +8,15 @@ import pytest
 
 from walklearn.simulation.intervals import mean_interval
 from walklearn.studies import Results
-from walklearn.studies.recorded_runs import CellRuns
-from walklearn.studies.report.bands import all_bands, bands, panels, summary
+from walklearn.studies.report.bands import all_bands, panels, summary
+from walklearn.studies.report.figures import Series
 
 
 def test_instances_are_what_is_averaged(results: Results) -> None:
     """A cell's bands are those of its stored rows, taken instance by instance."""
     records = results.records()
-    for cell in all_bands(records, str)[:5]:
-        rows = records[records["cell"] == cell.hash]
+    for cell in all_bands(records, results.facts(), str)[:5]:
+        rows = records[records["cell"] == cell.names["cell"]]
         means = rows.groupby(["updates", "instance"])[["messages", "gap"]].mean()
         by_record = means.groupby("updates").mean()
         np.testing.assert_allclose(cell.columns["gap mean"], by_record["gap"])
@@ -31,10 +31,12 @@ def test_instances_are_what_is_averaged(results: Results) -> None:
 def test_replicates_of_an_instance_are_averaged_first() -> None:
     errors = {"instance": [0, 0, 1, 1], "replicate": [0, 1, 0, 1], "updates": 5}
     cell = pandas.DataFrame({
-        **errors, "messages": 1, "bytes": 8, "distance": [1.0, 3.0, 10.0, 20.0],
+        **errors, **dict.fromkeys(("graph", "problem", "method", "step_size", "cell"), "a"),
+        "messages": 1, "bytes": 8, "distance": [1.0, 3.0, 10.0, 20.0],
         "average_distance": 1.0, "gap": 1.0, "average_gap": [1.0, np.nan, 2.0, 2.0],
     })  # fmt: skip
-    columns = bands(CellRuns(cell.sample(frac=1.0, random_state=1)))  # in whatever order
+    shuffled = cell.sample(frac=1.0, random_state=1)
+    columns = all_bands(shuffled, pandas.DataFrame(), str)[0].columns
     assert columns["distance median"] == (2.0 + 15.0) / 2
     assert columns["average_gap mean"] == np.inf  # one run of instance 0 diverged
 
@@ -68,6 +70,8 @@ def test_the_bootstrap_agrees_with_the_normal_law() -> None:
 
 
 def test_titles_say_what_differs(results: Results) -> None:
-    titles = [title for title, _, _ in panels(all_bands(results.records(), str))]
+    cells = all_bands(results.records(), results.facts(), str)
+    series = [Series("one", {}, "")]
+    titles = [figure.title for figure in panels(cells, lambda _: series)]
     assert titles[:2] == ["er · a", "er · b"]
     assert len(titles) == 8

@@ -144,18 +144,18 @@ def test_the_cost_of_a_target_agrees_with_the_verdict(results: Results, drawn: S
 def test_figures_that_suit_the_study(drawn: Section) -> None:
     found = {block.heading: block for block in drawn.blocks}
     assert list(found) == [
-        "Who wins where",
+        "Ratio of errors by problem",
         "Error against ε",
-        "What it took to get there",
+        "Cost of reaching a target",
         "Measured error against mixing time, in steps",
         "Convergence",
-        "The graph, and who was visited",
+        "Visits on the graph",
     ]
     (price,) = found["Error against ε"].figures  # elsewhere no method has an ε
     assert price.title == "erdos renyi, 12 nodes, p = 0.5 · variance 1, λ = 0.5"
     (laplace,) = (one for one in price.series if one.name == "laplace")
     assert list(laplace.columns["epsilon"]) == [1.0, 3.0, 9.0]
-    first = found["Who wins where"].figures[0].series[0]
+    first = found["Ratio of errors by problem"].figures[0].series[0]
     assert set(zip(first.columns["x"], first.columns["y"], strict=True)) == {
         (1.0, 0.5), (1.0, 1.0), (4.0, 0.5), (4.0, 1.0),
     }  # fmt: skip
@@ -167,8 +167,8 @@ def test_figures_that_suit_the_study(drawn: Section) -> None:
         ('kind = "convergence"', None),
         ('kind = "scatter"\nx = "spectral_gap"', "Measured error against spectral gap"),
         ('kind = "tradeoff"\nx = "epsilon"', "Error against ε"),
-        ('kind = "map"\nx = "penalty"\ny = "variance"', "Who wins where"),
-        ('kind = "cost"', "What it took to get there"),
+        ('kind = "map"\nx = "penalty"\ny = "variance"', "Ratio of errors by problem"),
+        ('kind = "cost"', "Cost of reaching a target"),
     ],
 )
 def test_a_study_may_say_what_comes_first(
@@ -178,7 +178,7 @@ def test_a_study_may_say_what_comes_first(
     text = results.study.text + f"\n[figure]\n{figure}\n"
     (tmp_path / "everything" / "study.toml").write_text(text, encoding="utf-8")
     blocks = section(Results.open(tmp_path / "everything"), tmp_path).blocks
-    common = ["Convergence", "The graph, and who was visited"]
+    common = ["Convergence", "Visits on the graph"]
     assert [block.heading for block in blocks] == ([heading] if heading else []) + common
 
 
@@ -214,8 +214,9 @@ def test_computed_curves(tmp_path: Path, results: Results) -> None:
     about = {**results.about, "study": "fig1", "question": "Which δ?", "note": "bounds 1 to 3"}
     (directory / "about.json").write_text(json.dumps(about))
     pandas.DataFrame({
-        "panel": "a", "series": ["θ = 1", "θ = 1", "θ = 2"], "x": [0.0, 1.0, 1.0],
-        "y": [0.5, 0.25, float("nan")], "x_label": "ε", "y_label": "δ", "y_log": False,
+        "panel": "a", "series": ["θ = 1", "θ = 1", "θ = 2"], "style": [0, 0, 1],
+        "x": [0.0, 1.0, 1.0], "y": [0.5, 0.25, float("nan")], "x_label": "ε",
+        "y_label": "δ", "y_log": False,
     }).to_parquet(directory / "curves.parquet")  # fmt: skip
     (block,) = section(Results.open(directory), tmp_path).blocks
     assert block.heading == "δ against ε"

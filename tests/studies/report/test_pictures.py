@@ -161,6 +161,3 @@ def test_panels_fill_a_grid_and_do_not_repeat_their_labels() -> None:
     canvas = draw(Picture([block] * 3, columns=2))
     assert [axes.get_ylabel() for axes in canvas.axes] == ["error", "", "error"]
     assert [axes.get_xlabel() for axes in canvas.axes] == ["", "cost", "cost"]
-    wide = line(x=[1.0, 1000.0], y=[1.0, 0.001])
-    shared = draw(Picture([lines_of(line()), lines_of(wide)], columns=2, share_y="row"))
-    assert len({axes.get_ylim() for axes in shared.axes}) == 1

@@ -1,12 +1,12 @@
-"""What was found, in words: a tally of every claim, and in which readings it holds.
+"""Verdicts in words: counts for every claim, and the readings in which it holds.
 
-A claim has a verdict for each reading. The tally counts them; the Markdown lists the readings by
-what came of them, for each error and cost at the largest number of updates (or messages, …) judged,
-and where costs to a target are compared, what every method needed.
+A claim has a verdict for each reading. The tally counts them. The Markdown lists the readings by
+verdict, for each error and cost at the largest number of updates (or messages, …) judged; where
+costs to a target are compared, it has the cost of every method.
 
     python -m walklearn.studies.paper.findings results docs/experiments.md
 
-puts that list into a page, between two marks, from stored results.
+inserts that list into a page, between two marks, from stored results.
 
 >>> import pandas
 >>> row = {"claim": 1, "text": "It wins", "kind": "beats", "graph": "er", "step_size": "tuned",
@@ -17,15 +17,14 @@ puts that list into a page, between two marks, from stored results.
 ...     row | {"problem": "hard", "ratio": 1.01, "verdict": "undecided"}])
 >>> tally("mine", table)
 [['mine', 'It wins', '1', '0', '1', '1 to 2', '20']]
->>> readings(table)[0].lists["holds"]
-['easy 2']
+>>> readings(table)
+[('It wins', 'f(w) − f* at equal updates (100)', ['easy 2', '–', 'hard 1'])]
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,62 +49,51 @@ _short = partial(number, digits=2)
 
 
 def tally(study: str, verdicts: pandas.DataFrame) -> list[list[str]]:
-    """A line per claim: how many readings came out which way, and the range of the estimates."""
+    """A line per claim: the number of readings with each verdict, and the range of estimates."""
     lines = []
-    for _, rows in verdicts.groupby("claim", sort=False):
-        counts = rows["verdict"].value_counts()
-        known = rows["ratio"].dropna()
+    for text, rows in _by_claim(verdicts):
+        counts, known = rows["verdict"].value_counts(), rows["ratio"].dropna()
         span = f"{_short(known.min())} to {_short(known.max())}" if len(known) else "–"
-        lines.append(
-            [study, str(rows["text"].iloc[0]), *(str(counts.get(word, 0)) for word in VERDICTS),
-             span, str(rows["replicates"].max())]
-        )  # fmt: skip
+        outcomes = (str(counts.get(word, 0)) for word in VERDICTS)
+        lines.append([study, text, *outcomes, span, str(rows["replicates"].max())])
     return lines
 
 
 def lines(verdicts: pandas.DataFrame) -> list[list[str]]:
     """A line per reading, with its estimate and interval."""
-    found = []
-    for _, rows in verdicts.groupby("claim", sort=False):
-        for name, (_, row) in zip(_names(rows), rows.iterrows(), strict=True):
-            interval = f"{_short(row['lower'])} to {_short(row['upper'])}"
-            measure = _measure(rows.loc[[row.name]], row["metric"], row["cost"])
-            found.append(
-                [str(row["text"]), name, measure, _short(row["ratio"]), interval, row["verdict"]]
-            )
-    return found
+    return [
+        [text, name, _measure(rows.loc[[row.name]]), _short(row["ratio"]),
+         f"{_short(row['lower'])} to {_short(row['upper'])}", row["verdict"]]
+        for text, rows in _by_claim(verdicts)
+        for name, (_, row) in zip(_names(rows), rows.iterrows(), strict=True)
+    ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Readings:
-    """A claim by one error and cost: its readings, listed by verdict with their estimates."""
+def readings(verdicts: pandas.DataFrame) -> list[tuple[str, str, list[str]]]:
+    """List each claim by each error and cost at the last point.
 
-    text: str
-    measure: str
-    lists: dict[str, list[str]]
-
-
-def readings(verdicts: pandas.DataFrame) -> list[Readings]:
-    """Each claim by each error and cost at the last point; equal lists are told once."""
-    found: list[Readings] = []
-    for _, claim in verdicts.groupby("claim", sort=False):
-        for (metric, cost), rows in claim.groupby(["metric", "cost"], sort=False):
+    An entry has the claim, the measure, and for each of `VERDICTS` the readings with their
+    estimates. If the lists of two measures are equal, the second is left out.
+    """
+    entries: list[tuple[str, str, list[str]]] = []
+    for text, claim in _by_claim(verdicts):
+        for _, rows in claim.groupby(["metric", "cost"], sort=False):
             last = rows.loc[rows.groupby(_reading(rows), sort=False)["at"].idxmax()]
-            names = _names(last)
-            lists = {
-                word: [
-                    f"{name} {_short(ratio)}".strip()
-                    for name, ratio, verdict in zip(
-                        names, last["ratio"], last["verdict"], strict=True
-                    )
-                    if verdict == word
-                ]
-                for word in VERDICTS
-            }
-            reading = Readings(str(last["text"].iloc[0]), _measure(last, metric, cost), lists)
-            if not (found and found[-1].text == reading.text and found[-1].lists == lists):
-                found.append(reading)
-    return found
+            texts: dict[str, list[str]] = {word: [] for word in VERDICTS}
+            for name, ratio, verdict in zip(
+                _names(last), last["ratio"], last["verdict"], strict=True
+            ):
+                texts[verdict].append(f"{name} {_short(ratio)}".strip())
+            lists = ["; ".join(each) or "–" for each in texts.values()]
+            if not entries or (entries[-1][0], entries[-1][2]) != (text, lists):
+                entries.append((text, _measure(last), lists))
+    return entries
+
+
+def _by_claim(verdicts: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
+    """Text and verdicts of each claim."""
+    groups = verdicts.groupby("claim", sort=False)
+    return [(str(rows["text"].iloc[0]), rows) for _, rows in groups]
 
 
 def _reading(rows: pandas.DataFrame) -> list[str]:
@@ -113,68 +101,69 @@ def _reading(rows: pandas.DataFrame) -> list[str]:
 
 
 def _names(rows: pandas.DataFrame) -> list[str]:
-    """What sets the readings apart from each other."""
+    """Name the readings by the columns in which they differ."""
     differing = [key for key in _reading(rows) if rows[key].nunique() > 1]
     return [" ".join(str(row[key]) for key in differing) for _, row in rows.iterrows()]
 
 
-def _measure(rows: pandas.DataFrame, metric: Any, cost: Any) -> str:
-    error, kind = METRIC_SYMBOLS[metric], rows["kind"].iloc[0]
-    points = sorted(rows["at"].dropna().unique())
-    at = f"{points[0]:,.0f}" if len(points) == 1 else "the last"
+def _measure(rows: pandas.DataFrame) -> str:
+    """Name the error and cost by which readings were judged, and the point if it is the same."""
+    metric, cost, kind = rows[["metric", "cost", "kind"]].iloc[0]
+    error, points = METRIC_SYMBOLS[metric], rows["at"].dropna().unique()
+    at = f"{points[0]:,.0f}" if len(points) == 1 else ""
     if kind == "cost-to-target":
         return f"{cost} until {error} is reached"
     if kind == "slope":
         return f"slope of {error}"
     if kind == "rank":
-        return f"rank correlation with {error} after {at} {cost}"
-    return f"{error} at equal {cost}" + (f" ({at})" if len(points) == 1 else "")
+        return f"rank correlation with {error} after {at or 'the last'} {cost}"
+    return f"{error} at equal {cost}" + (f" ({at})" if at else "")
 
 
 def markdown(results: Iterable[Results]) -> str:
     """The findings of several studies, as Markdown."""
     parts = []
     for one in results:
-        study, verdicts = one.study, one.verdicts()
-        parts.append(
-            f"### {study.name}\n\n{study.question} ({plural(study.instances, 'instance')}, "
-            f"{plural(study.updates, 'update')})\n\n"
-            "| claim | judged by | holds | does not hold | undecided |\n|---|---|---|---|---|"
-        )
-        last = ""
-        for reading in readings(verdicts):
-            cells = ("; ".join(reading.lists[word]) or "–" for word in VERDICTS)
-            text, last = "" if reading.text == last else reading.text, reading.text
-            parts[-1] += "\n" + " | ".join(["| " + text, reading.measure, *cells]) + " |"
-        parts += costs(Stored(one, one.directory.parent))
+        study, last, rows = one.study, "", []
+        for text, measure, lists in readings(one.verdicts()):
+            rows.append([text if text != last else "", measure, *lists])
+            last = text
+        sizes = f"{plural(study.instances, 'instance')}, {plural(study.updates, 'update')}"
+        parts += [f"### {study.name}", f"{study.question} ({sizes})"]
+        parts += [_table(["claim", "judged by", *VERDICTS], rows)]
+        parts += _costs(Stored(one, one.directory.parent))
     return "\n\n".join(parts) + "\n"
 
 
-def costs(stored: Stored) -> list[str]:
-    """A table for each target that costs are compared to: median updates of every method."""
-    block = spending.cost(stored.cells, stored.facts, stored.results.study.claims)
+def _costs(stored: Stored) -> list[str]:
+    """A table for each target that costs are compared for: median updates of every method."""
+    block = spending.cost(stored.cells, stored.results.study.claims)
     if block is None:
         return []
-    targets = [str(name) for name in block.figures[0].series[0].columns["target"]]
-    methods = list(dict.fromkeys(one.name for figure in block.figures for one in figure.series))
-    tables = []
-    for place, target in enumerate(targets):
-        heads = [f"updates to {target}", *(figure.title for figure in block.figures)]
-        rows = [" | ".join(["| " + heads[0], *heads[1:]]) + " |", "|---" * len(heads) + "|"]
-        for method in methods:
-            known = ({one.name: one for one in figure.series} for figure in block.figures)
-            cells = (
-                _spent(panel[method].numbers("updates median")[place]) if method in panel else ""
-                for panel in known
-            )
-            rows.append(" | ".join([f"| {method}", *cells]) + " |")
-        tables.append("\n".join(rows))
-    return tables
+    panels = [{one.name: one for one in figure.series} for figure in block.figures]
+    targets: Any = block.figures[0].series[0].columns["target"]
+    return [
+        _table(
+            [f"updates to {target}", *(figure.title for figure in block.figures)],
+            [
+                [name, *(_cost(panel[name].numbers("updates median")[place])
+                         if name in panel else "" for panel in panels)]
+                for name in block.names
+            ],
+        )
+        for place, target in enumerate(targets)
+    ]  # fmt: skip
 
 
-def _spent(value: float) -> str:
-    """A median cost with three digits, or "never" where half of the instances did not get there."""
+def _cost(value: float) -> str:
+    """A median cost with three digits, or "never" if half of the instances missed the target."""
     return f"{float(f'{value:.3g}'):,.0f}" if value < float("inf") else "never"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [f"| {' | '.join(row)} |" for row in (heads, *rows)]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
 
 
 def insert(page: Path, text: str) -> None:
@@ -182,7 +171,7 @@ def insert(page: Path, text: str) -> None:
     before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{page} has no place for findings: no {BEGIN} … {END}")
+        raise ValueError(f"{page} has no place for findings. Add the lines {BEGIN} and {END}.")
     atomic_write(page, f"{before}{BEGIN}\n\n{text}\n{END}{after}".encode())
 
 

@@ -1,28 +1,27 @@
-r"""What a figure shows of many runs: a centre for each record, and an interval around it.
+r"""Summaries of the runs of a cell: a centre for each record, and an interval around it.
 
-The walks of one instance (one draw of graph and data) share its luck, so they are averaged
-first, and the instances are what is summarised. Two centres:
+The runs of one instance (one draw of graph and data) are averaged first; the summary is over
+instances. There are two centres:
 
-    mean      with a percentile bootstrap interval over instances: what the verdicts compare
-    median    with an interval from order statistics, exact whatever the law of the errors
+    mean      with a percentile bootstrap interval over instances; verdicts compare means
+    median    with an interval from order statistics, exact for every distribution of errors
 
-An instance that diverged counts as infinitely bad: the mean has then no value, the median still
-has. Below `MIN_INSTANCES` instances no interval is drawn, as no verdict is given.
-
-Switches choose among the columns that come of it: error, cost, centre.
+An instance that diverged has an infinite error: the mean then has no value, the median still has.
+Below `MIN_INSTANCES` instances there is no interval, as there is no verdict.
 
 >>> import pandas
->>> cell = pandas.DataFrame({"instance": [0, 1], "replicate": 0, "updates": 10, "messages": [8, 9],
+>>> rows = pandas.DataFrame({"graph": "g", "problem": "p", "method": "m", "step_size": "s",
+...     "cell": "f00d", "instance": [0, 1], "replicate": 0, "updates": 10, "messages": [8, 9],
 ...     "bytes": [80, 90], "distance": [1.0, 3.0], "average_distance": 1.0, "gap": 1.0,
 ...     "average_gap": 1.0})
->>> columns = bands(CellRuns(cell))
->>> columns["messages"], columns["distance mean"], columns["distance mean lower"]
+>>> (cell,) = all_bands(rows, pandas.DataFrame(), str)
+>>> cell.columns["messages"], cell.columns["distance mean"], cell.columns["distance mean lower"]
 (array([8.5]), array([2.]), array([nan]))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +31,8 @@ from walklearn.plots.axes import FloatArray
 from walklearn.simulation.intervals import BAND_RESAMPLES, CONFIDENCE, mean_interval
 from walklearn.simulation.trace import median_summary
 from walklearn.simulation.trace_files import ERRORS
-from walklearn.studies.recorded_runs import CellRuns, grouped
-from walklearn.studies.report.figures import Control
+from walklearn.studies.recorded_runs import IDENTITY, CellRuns, by_cell
+from walklearn.studies.report.figures import Control, Figure, Series
 from walklearn.studies.verdicts import MIN_INSTANCES
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ if TYPE_CHECKING:
 
 Columns = dict[str, FloatArray]
 
-CENTRES = {"mean": "mean", "median": "median"}
-
-#: What sets panels apart; within one, methods are compared.
+#: Panels differ in these; within one panel, methods are compared.
 PANEL = ("graph", "problem", "step_size")
 
 COST_LABELS = {
@@ -66,68 +63,75 @@ INTERVAL = (
 
 
 def metric_control(first: str) -> Control:
-    """The switch between errors."""
+    """Return the control that chooses the error."""
     return Control("y", "Error", METRIC_LABELS, first)
 
 
 def cost_control(first: str = "updates") -> Control:
-    """The switch between costs."""
+    """Return the control that chooses the cost."""
     return Control("x", "Against", COST_LABELS, first)
 
 
 def centre_control(first: str = "mean") -> Control:
-    """The switch between mean and median."""
-    return Control("centre", "Centre", CENTRES, first)
+    """Return the control that chooses mean or median."""
+    return Control("centre", "Centre", {"mean": "mean", "median": "median"}, first)
 
 
 class CellBands(CellRuns):
-    """One cell of a study: its runs, their summary over instances, and the file they are in."""
+    """The runs of one cell, their summary and their file.
 
-    def __init__(self, records: pandas.DataFrame, file_of: Callable[[str], str]) -> None:
-        super().__init__(records)
-        names = (*PANEL, "method", "cell")
-        self.graph, self.problem, self.step_size, self.method, self.hash = (
-            str(self.only_value(name)) for name in names
-        )
-        self.columns = bands(self)
-        self.file = file_of(f"cells/{self.hash}.parquet")
+    The columns are ``updates``, ``messages``, ``bytes`` (means over the instances), and for each
+    metric and centre ``"gap mean"``, ``"gap mean lower"``, ``"gap mean upper"``.
+    """
 
-    @property
-    def last(self) -> Columns:
-        """The last record alone."""
-        return {name: values[-1:] for name, values in self.columns.items()}
+    def __init__(
+        self,
+        records: pandas.DataFrame,
+        facts: pandas.DataFrame | None,
+        file_of: Callable[[str], str],
+    ) -> None:
+        super().__init__(records, facts)
+        self.names = {name: str(self.only_value(name)) for name in (*IDENTITY, "cell")}
+        self.method = self.names["method"]
+        self.file = file_of(f"cells/{self.names['cell']}.parquet")
+        means = {name: self.averaged(self.table(name)) for name in (*COSTS, *ERRORS)}
+        self.columns = {cost: means[cost].mean(axis=0) for cost in COSTS} | {
+            f"{metric} {name}": values
+            for metric in ERRORS
+            for name, values in summary(means[metric]).items()
+        }
 
 
-def all_bands(records: pandas.DataFrame, file_of: Callable[[str], str]) -> list[CellBands]:
-    """Every cell of a study, in the order of its records."""
-    return [CellBands(rows, file_of) for _, rows in grouped(records)]
+def all_bands(
+    records: pandas.DataFrame, facts: pandas.DataFrame, file_of: Callable[[str], str]
+) -> list[CellBands]:
+    """Summarise every cell of a study, in the order of its records."""
+    known = by_cell(facts)
+    return [CellBands(rows, known.get(cell), file_of) for cell, rows in by_cell(records).items()]
 
 
 def panels(
-    cells: Iterable[CellBands], names: tuple[str, ...] = PANEL
-) -> Iterator[tuple[str, dict[str, str], list[CellBands]]]:
-    """Yield for each panel its title (what sets it apart), what its cells share, and the cells."""
-    by_panel: dict[tuple[str, ...], list[CellBands]] = {}
-    for cell in cells:
-        by_panel.setdefault(tuple(getattr(cell, name) for name in names), []).append(cell)
-    differing = [place for place in range(len(names)) if len({key[place] for key in by_panel}) > 1]
-    for key, members in by_panel.items():
-        shared = dict(zip(names, key, strict=True))
-        yield " · ".join(key[place] for place in differing), shared, members
+    cells: Iterable[CellBands],
+    series: Callable[[list[CellBands]], list[Series]],
+    names: tuple[str, ...] = PANEL,
+) -> list[Figure]:
+    """Return a panel for each graph, problem and step size whose cells give any series.
 
-
-def bands(runs: CellRuns) -> Columns:
-    """Costs, and centre and interval of each metric, at each record of one cell.
-
-    Columns are ``updates``, ``messages``, ``bytes`` (means over the instances), and for each
-    metric and centre ``"gap mean"``, ``"gap mean lower"``, ``"gap mean upper"``.
+    names: the kinds of names in which panels differ. Titles name those that are not all the same.
     """
-    columns = {cost: runs.means(cost).mean(axis=0) for cost in COSTS}
-    for metric in ERRORS:
-        means = runs.means(metric)
-        errors = np.where(np.isnan(means), np.inf, means)
-        columns |= {f"{metric} {name}": values for name, values in summary(errors).items()}
-    return columns
+    members: dict[tuple[str, ...], list[CellBands]] = {}
+    for cell in cells:
+        members.setdefault(tuple(cell.names[name] for name in names), []).append(cell)
+    differing = [place for place in range(len(names)) if len({key[place] for key in members}) > 1]
+    figures = [
+        Figure(
+            " · ".join(key[place] for place in differing),
+            series(group),
+            of=dict(zip(names, key, strict=True)),
+        )
+        for key, group in members.items()
+    ]
+    return [figure for figure in figures if figure.series]
 
 
 def summary(values: FloatArray) -> Columns:
@@ -138,15 +142,14 @@ def summary(values: FloatArray) -> Columns:
     """
     middle, lower, upper, _ = median_summary(values, CONFIDENCE)
     mean_lower, mean_upper = mean_interval(values)
-    with np.errstate(invalid="ignore"):
-        columns = {
-            "mean": values.mean(axis=0),
-            "mean lower": mean_lower,
-            "mean upper": mean_upper,
-            "median": middle,
-            "median lower": lower,
-            "median upper": upper,
-        }
+    columns = {
+        "mean": values.mean(axis=0),
+        "mean lower": mean_lower,
+        "mean upper": mean_upper,
+        "median": middle,
+        "median lower": lower,
+        "median upper": upper,
+    }
     if len(values) < MIN_INSTANCES:
         columns |= {name: np.full_like(middle, np.nan) for name in columns if " " in name}
     return columns

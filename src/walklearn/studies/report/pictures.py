@@ -1,7 +1,7 @@
-"""Blocks of figures as still pictures, drawn by matplotlib: what the page draws in the browser.
+"""Pictures of blocks of figures, drawn by matplotlib.
 
-Both renderers take their numbers, labels, colours and dashes from the same description
-(`walklearn.studies.report.figures`); a picture shows a block as its switches stand at first.
+They have the numbers, labels, colours and dashes of the page, from the same description
+(`walklearn.studies.report.figures`), for the first value of each control.
 
 >>> from walklearn.studies.report.figures import Block, Figure, Series
 >>> line = Series("uniform", {"x": [1, 10], "y": [0.5, 0.1]}, "cells/a.parquet")
@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walklearn.files.atomic_write import atomic_write
 from walklearn.plots.axes import COLOURS, colour, dash, draw_band, dress, plain_ticks, visible
-from walklearn.studies.report.figures import Block, Figure, Series
+from walklearn.studies.report.figures import Block, Figure
 from walklearn.studies.report.verdict_table import SYMBOLS
 from walklearn.wording import number
 
@@ -38,27 +38,22 @@ MANY_LINES = 5  # beyond, their bands are fainter
 
 @dataclass(frozen=True)
 class Picture:
-    """Blocks whose panels fill a grid, row by row.
-
-    panel: width and height of one, in inches. share_y: "row" if the panels of a row share their y
-    axis.
-    """
+    """Blocks whose panels fill a grid row by row; panel: width and height of one, in inches."""
 
     blocks: Sequence[Block]
     columns: int = 1
     panel: tuple[float, float] = (3.6, 2.7)
-    share_y: Literal["none", "row"] = "none"
 
 
 def draw(picture: Picture) -> Canvas:
-    """Draw the picture, with one legend above it and below it what it shows in words."""
+    """Draw the picture, with one legend above it and its captions below."""
     from matplotlib.figure import Figure as Canvas
 
     panels = [(block, figure) for block in picture.blocks for figure in block.figures]
     rows = -(-len(panels) // picture.columns)
     width, height = picture.panel[0] * picture.columns + 0.4, picture.panel[1] * rows + 0.9
     canvas = Canvas(figsize=(width, height), layout="constrained")
-    grid = canvas.subplots(rows, picture.columns, squeeze=False, sharey=picture.share_y)
+    grid = canvas.subplots(rows, picture.columns, squeeze=False)
     coloured = None
     for axes, (block, figure) in zip(grid.flat, panels, strict=False):
         coloured = _DRAW[block.kind](axes, block, figure) or coloured
@@ -75,7 +70,7 @@ def draw(picture: Picture) -> Canvas:
 
 
 def save(canvas: Canvas, directory: Path, name: str) -> list[Path]:
-    """Write the picture as PNG and as SVG; each file appears whole or not at all."""
+    """Write the picture as PNG and as SVG, each atomically."""
     # Panels are laid out once, which takes longer than drawing them.
     canvas.draw_without_rendering()
     canvas.set_layout_engine("none")
@@ -90,26 +85,21 @@ def save(canvas: Canvas, directory: Path, name: str) -> list[Path]:
     return paths
 
 
-def _shown(block: Block, figure: Figure) -> Iterator[Series]:
-    state = block.start
-    return (one for one in figure.series if one.is_shown(state))
-
-
 def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
     x_name, y_name = block.axes
-    options, mode = block.options, block.options.get("mode", "lines")
+    shown, options, mode = block.visible(figure), block.options, block.options.get("mode", "lines")
     log = {axis: options.get(f"{axis}_log", True) for axis in "xy"}
     bands = sum(f"{y_name} lower" in one.columns for one in figure.series)
     strength = 0.08 if bands > MANY_LINES else 0.16
     for axis, is_log in log.items():
         if is_log:
             axes.set(**{f"{axis}scale": "log"})
-    for series in _shown(block, figure):
+    for series in shown:
         place = block.style(series.name)
         names = (x_name, y_name, f"{y_name} lower", f"{y_name} upper")
         x, y, lower, upper = map(series.numbers, names)
         style: dict[str, Any] = {"color": colour(place), "label": series.name}
-        if np.isnan(x).all():  # no place on this axis: a level to compare with
+        if np.isnan(x).all():  # no value on this axis: a level
             axes.axhline(y[0], linestyle=dash(max(place, len(COLOURS))), **style)
             if np.isfinite([lower[0], upper[0]]).all():
                 axes.axhspan(lower[0], upper[0], color=colour(place), alpha=0.08, linewidth=0)
@@ -126,23 +116,22 @@ def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
         if "text" in mode:
             for at, label in zip(zip(x, y, strict=True), series.columns["label"], strict=True):
                 axes.annotate(label, at, (3, 3), textcoords="offset points", fontsize="x-small")
+    marks = np.unique(np.concatenate([series.numbers(x_name) for series in shown]))
+    marks = marks[np.isfinite(marks)]
     if options.get("ticks"):
-        places = [series.numbers(x_name) for series in _shown(block, figure)]
-        marks = np.unique(np.concatenate(places))
-        axes.set_xticks(marks[np.isfinite(marks)], [f"{mark:g}" for mark in marks if mark == mark])
+        axes.set_xticks(marks, [f"{mark:g}" for mark in marks])
         axes.set_xticks([], minor=True)
     if "lines" not in mode:
         axes.margins(0.1)
-        across = np.concatenate([series.numbers(x_name) for series in _shown(block, figure)])
-        low, high = np.nanmin(across), np.nanmax(across)
-        if log["x"] and high < 5.0 * low:  # near each other or equal: room, and few ticks
+        low, high = marks[0], marks[-1]
+        if log["x"] and high < 5.0 * low:  # close to each other or equal: room, and few ticks
             axes.set_xlim(0.5 * low, 2.0 * high)
             plain_ticks(axes.xaxis)
     dress(axes, block.label("x"), block.label("y"))
 
 
 def _marker(number: int, mode: str) -> str | None:
-    """Return the marker of the n-th series; without lines, another one where colours repeat."""
+    """The marker of the n-th series; without lines, another one where colours repeat."""
     if "markers" not in mode:
         return None
     return "o" if "lines" in mode else "os^D"[number // len(COLOURS) % 4]
@@ -150,7 +139,7 @@ def _marker(number: int, mode: str) -> str | None:
 
 def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
     x_name, y_name = block.axes
-    shown = list(_shown(block, figure))
+    shown = block.visible(figure)
     axes.set_yscale("log")
     for place, series in enumerate(shown):
         y, lower, upper = map(series.numbers, (y_name, f"{y_name} lower", f"{y_name} upper"))
@@ -159,7 +148,7 @@ def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
                  yerr=np.nan_to_num([y - lower, upper - y]), capsize=3)  # fmt: skip
         for x, height, share in zip(at, y, series.numbers("reached"), strict=True):
             if np.isnan(height):
-                axes.annotate(f"{series.name}: {share:.0%} got there", (x, 0.02), rotation=90,
+                axes.annotate(f"{series.name}: {share:.0%} reached it", (x, 0.02), rotation=90,
                               xycoords=("data", "axes fraction"), fontsize="x-small")  # fmt: skip
     names = list(shown[0].columns[x_name])
     axes.set_xticks(range(len(names)), names)
@@ -168,24 +157,23 @@ def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
 
 
 def _draw_map(axes: Axes, block: Block, figure: Figure) -> ScalarMappable:
-    (series,) = _shown(block, figure)
+    (series,) = block.visible(figure)
     columns = {name: list(values) for name, values in series.columns.items()}
     xs, ys = sorted(set(columns["x"])), sorted(set(columns["y"]))
     reach = block.options["scale"]["reach"]
     strengths = np.full((len(ys), len(xs)), np.nan)
-    for x, y, ratio, lower, upper, verdict in zip(
-        *(columns[name] for name in ("x", "y", "ratio", "lower", "upper", "verdict")), strict=True
-    ):
-        row, column = ys.index(y), xs.index(x)
+    for values in zip(*columns.values(), strict=True):
+        cell = dict(zip(columns, values, strict=True))
+        row, column = ys.index(cell["y"]), xs.index(cell["x"])
         with np.errstate(divide="ignore"):
-            strengths[row, column] = np.clip(np.log2(ratio), -reach, reach)
+            strengths[row, column] = np.clip(np.log2(cell["ratio"]), -reach, reach)
         ink = "white" if abs(strengths[row, column]) > 0.6 * reach else "black"
-        said: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
+        style: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
         estimate, low, high = (
-            number(value, digits=2).replace("e+", "e") for value in (ratio, lower, upper)
+            number(cell[name], digits=2).replace("e+", "e") for name in ("ratio", "lower", "upper")
         )
-        axes.text(column, row, f"{estimate} {SYMBOLS[verdict]}", **said)
-        axes.text(column, row - 0.25, f"{low} to {high}", fontsize="x-small", **said)
+        axes.text(column, row, f"{estimate} {SYMBOLS[cell['verdict']]}", **style)
+        axes.text(column, row - 0.25, f"{low} to {high}", fontsize="x-small", **style)
     axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
     axes.set_yticks(range(len(ys)), [f"{y:g}" for y in ys])
     axes.set(xlabel=block.label("x"), ylabel=block.label("y"))
@@ -202,7 +190,7 @@ _DRAW: dict[str, Callable[[Axes, Block, Figure], ScalarMappable | None]] = {
 
 
 def _share_labels(grid: Any) -> None:
-    """Leave out labels that the panel below or to the left has already."""
+    """Remove labels that the panel below or to the left has, too."""
     for above, below in zip(grid[:-1].flat, grid[1:].flat, strict=True):
         if below.get_figure() and above.get_xlabel() == below.get_xlabel():
             above.set_xlabel("")
@@ -213,7 +201,7 @@ def _share_labels(grid: Any) -> None:
 
 
 def _explain(canvas: Canvas, blocks: Sequence[Block], width: float) -> None:
-    """Draw one legend for all panels, and say below them what lines and bands are."""
+    """Draw one legend for all panels, and below them the captions."""
     lines: dict[str, Any] = {}
     for axes in canvas.axes:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):

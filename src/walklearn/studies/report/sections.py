@@ -1,19 +1,19 @@
-"""One study as a section of the page: its question, its settings, its figures, its provenance.
+"""One study as a section of the page: its question, settings, figures and provenance.
 
-What a study is best looked at as is seen from its grid and its claims:
+The grid and the claims decide which figures come first:
 
-    map         its problems form a grid over two numbers: who wins where, by the verdicts' ratios
-    tradeoff    methods that differ in one number alone, such as ε: the final error against it
-    cost        claims about reaching a target: what was spent to get there
-    scatter     a claim that a fact ranks graphs: the final error against that fact
+    map         the problems form a grid over two numbers: the ratios of the verdicts
+    tradeoff    some methods differ in one number alone, such as ε: the last error against it
+    cost        claims about reaching a target: the cost until then
+    scatter     a claim that a fact ranks graphs: the last error against that fact
 
-unless the study says so itself, in its table ``[figure]`` (see `walklearn.studies.figure_options`).
+The table ``[figure]`` of a study overrides this (see `walklearn.studies.figure_options`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walklearn.studies.provenance import notes
-from walklearn.studies.report.bands import PANEL, CellBands, all_bands
+from walklearn.studies.report.bands import CellBands, all_bands
 from walklearn.studies.report.figures import Block, Figure, computed_curves
 from walklearn.studies.report.final_errors import FACTS, scatter, tradeoff, tradeoff_axis
 from walklearn.studies.report.graph_visits import graph_visits
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stored:
-    """What a study has stored: each table read once, its cells summarised once.
+    """The stored results of a study: each table is read once, each cell summarised once.
 
-    Files are named as they are seen from the directory ``start``.
+    start: the directory that paths are relative to.
     """
 
     results: Results
@@ -64,17 +64,31 @@ class Stored:
 
     @cached_property
     def cells(self) -> list[CellBands]:
-        """The summaries that all figures are made of."""
-        return all_bands(self.records, self.file_of)
+        """Summaries of all cells."""
+        return all_bands(self.records, self.facts, self.file_of)
+
+    @cached_property
+    def words(self) -> dict[str, dict[str, str]]:
+        """Explanations of the names of graphs, problems and step sizes."""
+        return readings_of(self.results.study)
 
     def file_of(self, name: str) -> str:
         """The path of a file of the study."""
         return Path(os.path.relpath(self.results.directory / name, self.start)).as_posix()
 
+    def titled(self, block: Block) -> Block:
+        """Replace names in the titles of panels by their explanations."""
+
+        def titled(figure: Figure) -> Figure:
+            words = (self.words[kind].get(name, name) for kind, name in figure.of.items())
+            return replace(figure, title=" · ".join(filter(None, words)) or figure.title)
+
+        return replace(block, figures=[titled(figure) for figure in block.figures])
+
 
 @dataclass(frozen=True)
 class Section:
-    """All that the page says about one study."""
+    """The content of the page about one study."""
 
     name: str
     question: str
@@ -86,75 +100,78 @@ class Section:
     notices: Sequence[str] = ()
     notes: Sequence[str] = ()
     claims: Sequence[Claim] = ()
-    names: Mapping[str, str] = field(default_factory=dict)  # of its grid, and what they stand for
+    names: Mapping[str, str] = field(default_factory=dict)  # names of the grid, explained
     fact_heads: Sequence[str] = ()
     fact_rows: Sequence[Sequence[str]] = ()  # one for each cell; the last column is its file
 
 
 def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Section:
-    """Read what is stored, and put it into words, figures and tables; paths as from ``start``."""
+    """Return the section of stored results; paths are relative to ``start``."""
     stored = Stored(results, start)
     if (results.directory / "curves.parquet").is_file():
-        return _computed(results, stored.file_of)
-    if stored.records.empty:
+        return _computed(stored)
+    records = stored.records
+    if records.empty:
         raise ValueError(
-            f"{results.directory} has no finished cell yet, so there is nothing to draw; "
-            f"run the study first: walklearn run {results.directory / 'study.toml'}"
+            f"{results.directory} has no finished cell, so there is nothing to draw. "
+            f"Run the study first: walklearn run {results.directory / 'study.toml'}"
         )
     study = results.study
-    words = readings_of(study)
-    heads, rows = _facts_table(stored.facts, stored.file_of)
+    known = f"reproduce {study.name}" if study.text in shipped else None
+    command = f"walklearn {known or 'run ' + stored.file_of('study.toml')}"
+    heads, rows = _facts_table(stored)
+    times = sorted(map(str, records["time"].unique()))
+    explained = {name: text for words in stored.words.values() for name, text in words.items()}
     return Section(
         name=study.name,
         question=study.question,
         settings=study.text,
         directory=stored.file_of("."),
-        command=(
-            f"walklearn reproduce {study.name}"
-            if study.text in shipped
-            else f"walklearn run {stored.file_of('study.toml')}"
-        )
-        + " --quick" * study.is_quick,
+        command=command + " --quick" * study.is_quick,
         notices=list(_notices(results)),
         notes=notes(results),
-        claims=claims(study.name, stored.verdicts, stored.file_of, words),
-        names={
-            name: text
-            for kind in words.values()
-            for name, text in kind.items()
-            if text and text != name
-        },
-        blocks=[_in_words(block, words) for block in blocks(stored)],
+        claims=claims(study.name, stored.verdicts, stored.file_of, stored.words),
+        names={name: text for name, text in explained.items() if text not in ("", name)},
+        blocks=[stored.titled(block) for block in blocks(stored)],
         fact_heads=heads,
         fact_rows=rows,
-        provenance=_provenance(results, stored.records),
+        provenance={
+            "walklearn": ", ".join(map(str, records["version"].unique())),
+            "machine": "; ".join(map(str, records["machine"].unique())),
+            "started": minute(results.about["started"]),
+            "cells finished": " to ".join(dict.fromkeys(map(minute, (times[0], times[-1])))),
+            "seed": str(study.seed),
+            "seed of one run": f"{records['seed'].iloc[0]}; each row has its own",
+            "stored": f"{plural(records['cell'].nunique(), 'cell')}, "
+            f"{plural(len(records), 'row')} of records",
+        },
     )
 
 
-def _computed(results: Results, file_of: Callable[[str], str]) -> Section:
-    """A figure of computed curves: no study, no cells, no verdicts."""
+def _computed(stored: Stored) -> Section:
+    """The section of computed curves, which have no cells and no verdicts."""
     import pandas
 
-    about = results.about
-    table = pandas.read_parquet(results.directory / "curves.parquet")
+    about = stored.results.about
+    table = pandas.read_parquet(stored.results.directory / "curves.parquet")
     return Section(
         name=about["study"],
         question=about["question"],
         settings=about["note"],
-        directory=file_of("."),
+        directory=stored.file_of("."),
         command=f"walklearn reproduce {about['study']}",
-        blocks=computed_curves(table, file_of("curves.parquet"), about["note"]),
+        blocks=computed_curves(table, stored.file_of("curves.parquet"), about["note"]),
         provenance={
-            "walklearn": str(about["walklearn"]),
-            "machine": str(about["machine"]),
-            "started": minute(str(about["started"])),
+            "walklearn": about["walklearn"],
+            "machine": about["machine"],
+            "started": minute(about["started"]),
             "stored": f"{len(table):,} points",
         },
     )
 
 
 def blocks(stored: Stored) -> Iterator[Block]:
-    """The figures that suit the study: what its grid and its claims are about, then the rest."""
+    """Yield the figures of the study: those of its grid and its claims, then the others."""
     study, view, cells = stored.results.study, stored.results.study.view, stored.cells
     kinds = view.kind or "map tradeoff cost scatter"
     special: list[Block | None] = []
@@ -163,74 +180,47 @@ def blocks(stored: Stored) -> Iterator[Block]:
     if "tradeoff" in kinds and (axis := view.x or tradeoff_axis(study.methods)):
         special.append(tradeoff(cells, study.methods, study.metric, axis))
     if "cost" in kinds:
-        special.append(cost(cells, stored.facts, study.claims))
+        special.append(cost(cells, study.claims))
     if "scatter" in kinds:
         ranked = [claim.by for claim in study.claims if claim.kind == "rank"]
-        wanted = dict.fromkeys([view.x] if view.x else ranked)
-        special.extend(scatter(cells, stored.facts, study.metric, fact) for fact in wanted)
-    found = [block for block in special if block is not None]
-    yield from found
-    yield convergence(cells, study.metric, beside=bool(found))
+        axes_of_claims = dict.fromkeys([view.x] if view.x else ranked)
+        special.extend(scatter(cells, study.metric, fact) for fact in axes_of_claims)
+    first = [block for block in special if block is not None]
+    yield from first
+    yield convergence(cells, study.metric, is_first=not first)
     drawn = graph_visits(stored.results.nodes(), stored.results.edges(), stored.file_of)
     if drawn is not None:
         yield drawn
 
 
-def _in_words(block: Block, words: Mapping[str, Mapping[str, str]]) -> Block:
-    """The block with titles that say what sets each panel apart, not what the study calls it."""
-
-    def titled(figure: Figure) -> Figure:
-        said = (words[kind].get(name, name) for kind, name in figure.of.items())
-        return replace(figure, title=" · ".join(filter(None, said)) or figure.title)
-
-    return replace(block, figures=[titled(figure) for figure in block.figures])
-
-
-def _facts_table(
-    facts: pandas.DataFrame, file_of: Callable[[str], str]
-) -> tuple[list[str], list[list[str]]]:
-    """Means over the instances of each cell; columns that say nothing are left out."""
-    identity = [*PANEL, "method"]
-    named = facts.groupby("cell", sort=False)[identity].first()
+def _facts_table(stored: Stored) -> tuple[list[str], list[list[str]]]:
+    """Means over the instances of each cell, without columns that are zero or unknown."""
+    facts, names = stored.facts, ["graph", "problem", "step_size", "method"]
+    groups = facts.groupby("cell", sort=False)
     present = [name for name in FACTS if name in facts and facts[name].notna().any()]
-    means = facts.groupby("cell", sort=False)[present].mean()
+    means = groups[present].mean()
     means = means.loc[:, (means.fillna(0) != 0).any()]
+    named = groups[names].first()
     rows = [
         [*map(str, named.loc[cell]), *(number(float(value)) for value in row),
-         file_of(f"facts/{cell}.parquet")]
+         stored.file_of(f"facts/{cell}.parquet")]
         for cell, row in zip(means.index, means.to_numpy(), strict=True)
     ]  # fmt: skip
-    heads = [*(name.replace("_", " ") for name in identity), *(FACTS[str(name)] for name in means)]
+    heads = [*(name.replace("_", " ") for name in names), *(FACTS[str(name)] for name in means)]
     return [*heads, "file"], rows
 
 
 def _notices(results: Results) -> Iterator[str]:
-    """What a reader must know before anything else."""
+    """Yield warnings that come before the figures."""
     finished, planned = results.finished_count, len(results.study.cells())
     if finished < planned:
-        yield f"{finished} of {planned} cells are finished; the rest is still to be run."
+        yield f"{finished} of {planned} cells are finished; run the study again for the rest."
     if results.study.is_quick:
-        yield "A quick run: fewer instances and updates than the study asks for."
-
-
-def _provenance(results: Results, records: pandas.DataFrame) -> dict[str, str]:
-    times = sorted(map(str, records["time"].unique()))
-    return {
-        "walklearn": ", ".join(map(str, records["version"].unique())),
-        "machine": "; ".join(map(str, records["machine"].unique())),
-        "started": minute(str(results.about["started"])),
-        "cells finished": " to ".join(
-            dict.fromkeys(minute(time) for time in (times[0], times[-1]))
-        ),
-        "seed": str(results.study.seed),
-        "seed of one run": f"{records['seed'].iloc[0]}; each row has its own",
-        "stored": f"{plural(records['cell'].nunique(), 'cell')}, "
-        f"{plural(len(records), 'row')} of records",
-    }
+        yield "A quick run: fewer instances and updates than in the full study."
 
 
 def minute(stored: str) -> str:
-    """A stored moment, to read.
+    """Format a stored time.
 
     >>> minute("2026-11-16T00:27:34+00:00")
     '2026-11-16 00:27 UTC'

@@ -1,19 +1,18 @@
-"""Error against what was spent, and what was spent until a target error was reached.
+"""Figures of the error against the cost, and of the cost of a target error.
 
 convergence   a panel per graph, problem and step size, a line per method
-cost          bars per method, for the targets that a study's claims name
-reached       the share of instances that had reached a target, against what they spent
+cost          bars per method, for the targets of a study's claims
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from walklearn.plots import COSTS
-from walklearn.studies.recorded_runs import by_instance, cost_of
 from walklearn.studies.report.bands import (
     INTERVAL,
     METRIC_SYMBOLS,
@@ -23,13 +22,10 @@ from walklearn.studies.report.bands import (
     panels,
     summary,
 )
-from walklearn.studies.report.figures import Block, Control, Figure, Series
+from walklearn.studies.report.figures import Block, Control, Series
 from walklearn.studies.verdicts import MIN_INSTANCES
 
 if TYPE_CHECKING:
-    import pandas
-
-    from walklearn.plots.axes import FloatArray
     from walklearn.studies.claims import Claim
     from walklearn.studies.report.bands import CellBands
 
@@ -37,122 +33,69 @@ FEW_PANELS, MANY_PANELS = 6, 12
 MANY_LINES = 12
 
 
-def convergence(cells: Sequence[CellBands], metric: str, *, beside: bool = False) -> Block:
-    """Describe the convergence curves of a study, perhaps ``beside`` figures that matter more."""
-    figures = [
-        Figure(
-            title,
-            [Series(cell.method, cell.columns, cell.file) for cell in members],
-            of=shared,
-        )
-        for title, shared, members in panels(cells)
-    ]
-    counts = sorted({len(np.unique(cell.instances)) for cell in cells})
-    return Block(
+def convergence(cells: Sequence[CellBands], metric: str, *, is_first: bool = True) -> Block:
+    """Describe the convergence curves of a study, folded if they are many and not the first."""
+    figures = panels(
+        cells, lambda members: [Series(cell.method, cell.columns, cell.file) for cell in members]
+    )
+    counts = sorted({len(cell.instances) for cell in cells})
+    block = Block(
         kind="lines",
         heading="Convergence",
         caption=(
-            f"{' to '.join(f'{count:,}' for count in (counts[0], counts[-1])[: len(counts)])} "
+            f"{' to '.join(f'{count:,}' for count in dict.fromkeys((counts[0], counts[-1])))} "
             f"instances. Band: {INTERVAL}; each record on its own. No band below "
-            f"{MIN_INSTANCES} instances. An instance that diverged counts as infinite: the mean "
-            "has a hole there."
+            f"{MIN_INSTANCES} instances. An instance that diverged has an infinite error: the "
+            "mean has a gap there."
         ),
         controls=[metric_control(metric), cost_control(), centre_control()],
         figures=figures,
-        shown=_shown(figures, beside),
+        shown=FEW_PANELS if len(figures) > MANY_PANELS else None,
         options={"band": True},
     )
+    are_many = len(figures) > FEW_PANELS or len(block.names) > MANY_LINES
+    return replace(block, shown=0) if are_many and not is_first else block
 
 
-def _shown(figures: Sequence[Figure], beside: bool) -> int | None:
-    """How many panels are unfolded: all of a few, the first of many, none where others matter."""
-    lines = {one.name for figure in figures for one in figure.series}
-    if beside and (len(figures) > FEW_PANELS or len(lines) > MANY_LINES):
-        return 0
-    return FEW_PANELS if len(figures) > MANY_PANELS else None
-
-
-class Target(NamedTuple):
-    """An error to be reached, itself or as a share of ‖w*‖.
-
-    >>> str(Target("gap", 0.1, relative=False)), str(Target("distance", 0.3, relative=True))
-    ('f(w) − f* ≤ 0.1', '‖w − w*‖ ≤ 0.3 ‖w*‖')
-    """
-
-    metric: str
-    error: float
-    relative: bool
-
-    def __str__(self) -> str:
-        of = " ‖w*‖" if self.relative else ""
-        return f"{METRIC_SYMBOLS[self.metric]} ≤ {self.error:g}{of}"
-
-
-def targets_of(claims: Iterable[Claim]) -> list[Target]:
-    """The targets that claims are about, each once."""
-    found = (
-        Target(metric, claim.target, claim.relative)
+def cost(cells: Iterable[CellBands], claims: Iterable[Claim]) -> Block | None:
+    """Describe the cost of each target, and the share of instances that reached it."""
+    targets = list(dict.fromkeys(
+        (metric, claim.target, claim.relative)
         for claim in claims
         if claim.kind == "cost-to-target"
         for metric in claim.metrics
-    )
-    return list(dict.fromkeys(found))
-
-
-def cost(
-    cells: Iterable[CellBands], facts: pandas.DataFrame, claims: Iterable[Claim]
-) -> Block | None:
-    """Describe what each target costs, and the share of instances that reached it."""
-    targets = targets_of(claims)
+    ))  # fmt: skip
     if not targets:
         return None
-    norms = _norms(facts)
-    figures = []
-    for title, shared, members in panels(cells):
-        series = [
-            Series(cell.method, _columns(cell, norms[cell.hash], targets), cell.file)
-            for cell in members
-        ]
-        figures.append(Figure(title, series, of=shared))
     return Block(
         kind="bars",
-        heading="What it took to get there",
+        heading="Cost of reaching a target",
         caption=(
             f"Cost until the error first was at or below the target, without set-up. Bar: "
-            f"{INTERVAL}. An instance that never got there counts as infinite: no bar means that "
-            "half of them (or, for the mean, one of them) did not."
+            f"{INTERVAL}. An instance that never reached it has an infinite cost: there is no bar "
+            "if half of them (or, for the mean, one of them) did not."
         ),
         controls=[
-            Control("y", "Cost", {spent: spent for spent in COSTS}, "messages"),
+            Control("y", "Cost", {name: name for name in COSTS}, "messages"),
             centre_control("median"),
         ],
-        figures=figures,
+        figures=panels(
+            cells,
+            lambda members: [
+                Series(cell.method, _columns(cell, targets), cell.file) for cell in members
+            ],
+        ),
         options={"x": "target"},
     )
 
 
-def _norms(facts: pandas.DataFrame) -> dict[str, pandas.Series[float]]:
-    """‖w*‖ of each instance, by cell."""
-    return dict(iter(facts.set_index("instance").groupby("cell")["optimum_norm"]))
-
-
-def _columns(
-    cell: CellBands, norms: pandas.Series[float], targets: list[Target]
-) -> dict[str, list[object]]:
-    columns: dict[str, list[object]] = {"target": [str(target) for target in targets]}
-    columns["reached"] = []
-    for target in targets:
-        for spent in COSTS:
-            needed = _needed(cell, norms, target, spent)
-            for name, values in summary(needed[:, None]).items():
-                columns.setdefault(f"{spent} {name}", []).append(float(values[0]))
-        columns["reached"].append(float(np.isfinite(needed).mean()))
+def _columns(cell: CellBands, targets: list[tuple[str, float, bool]]) -> dict[str, list[object]]:
+    columns: dict[str, list[object]] = {"target": [], "reached": []}
+    for metric, error, relative in targets:
+        columns["target"].append(f"{METRIC_SYMBOLS[metric]} ≤ {error:g}" + " ‖w*‖" * relative)
+        for name in COSTS:
+            costs = cell.cost_of(metric, name, error, relative).to_numpy()
+            for centre, values in summary(costs[:, None]).items():
+                columns.setdefault(f"{name} {centre}", []).append(float(values[0]))
+        columns["reached"].append(float(np.isfinite(costs).mean()))
     return columns
-
-
-def _needed(cell: CellBands, norms: pandas.Series[float], target: Target, spent: str) -> FloatArray:
-    """The cost of each instance."""
-    found = cell.against(spent, target.metric)
-    scale = norms.reindex(found.instances).to_numpy() if target.relative else 1.0
-    wanted = np.broadcast_to(target.error * scale, found.instances.shape)
-    return by_instance(found.instances, cost_of(found.costs, found.errors, wanted)).to_numpy()

@@ -1,9 +1,8 @@
-"""The verdicts as a reader sees them: claim by claim, reading by reading, with intervals drawn.
+"""Verdicts for the page: by claim and reading, with their intervals drawn.
 
-A claim is tried in several readings (graphs, problems, step sizes, errors, moments) and has a
-verdict for each. An interval is drawn around what its estimate is compared with: ratios on a
-logarithmic axis around 1, slopes and correlations on a linear one. The rows of one claim share
-an axis.
+A claim has a verdict for each reading (graph, problem, step size, error, point). Its interval is
+drawn around the threshold: ratios on a logarithmic axis around 1, slopes and correlations on a
+linear one. The rows of one claim share an axis.
 
 >>> position(2.0, 1.0, 4.0, is_ratio=True), position(1e9, 1.0, 4.0, is_ratio=True)
 (0.75, 1.0)
@@ -28,32 +27,35 @@ if TYPE_CHECKING:
 #: Symbols of verdicts, for readers who do not see colours.
 SYMBOLS = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
 RATIOS = ("beats", "cost-to-target")
-MANY_ROWS = 8  # beyond, they are also shown side by side
-WIDEST = 1e4  # ratios beyond are drawn at the edge
+MANY_ROWS = 8  # more than these are also shown side by side
+WIDEST = 1e4  # larger ratios are drawn at the edge
 
-_ESTIMATES = {
-    "beats": "Ratio: error of {worse} ÷ error of {better}. Holds above 1.",
-    "cost-to-target": "Ratio: cost of {worse} ÷ cost of {better}, to the target. Holds above 1.",
-    "slope": "Slope of ln(error) over ln(updates). Holds at or below q − 1.",
-    "rank": "Spearman's rank correlation of {worse} and error over graphs. Holds above 0.",
-}
-_SIDES = {  # statement if the claim holds, statement if it does not
-    "beats": ("{better} is better", "{worse} is better"),
-    "cost-to-target": ("{better} gets there at less cost", "{worse} does"),
-    "slope": ("the error falls as fast as claimed", "it falls more slowly"),
-    "rank": ("the order is as claimed", "it is the other way round"),
-}
+# By kind of claim: the estimate, the statement if the claim holds, the statement if it does not.
+_WORDS = {
+    "beats": (
+        "Ratio: error of {worse} ÷ error of {better}. Holds above 1.",
+        "{better} is better", "{worse} is better"),
+    "cost-to-target": (
+        "Ratio: cost of {worse} ÷ cost of {better}, to the target. Holds above 1.",
+        "{better} reaches the target at less cost", "{worse} does"),
+    "slope": (
+        "Slope of ln(error) over ln(updates). Holds at or below q − 1.",
+        "the error falls as fast as claimed", "it falls more slowly"),
+    "rank": (
+        "Spearman's rank correlation of {worse} and error over graphs. Holds above 0.",
+        "the order is as claimed", "it is reversed"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Row:
-    """One verdict: how it came out, by how much, how sure, in which reading, from which rows."""
+    """One verdict: the outcome, the estimate with its interval, the reading, the stored rows."""
 
     verdict: str
     estimate: str
     interval: str
     marks: list[float]  # lower end, estimate, upper end, each between 0 and 1; or nothing
-    order: float  # what the column of estimates is sorted by
+    order: float  # for sorting by the estimate
     reading: str
     metric: str
     metric_title: str
@@ -69,46 +71,44 @@ class Claim:
 
     id: str
     text: str
-    sides: list[str]  # statement if the claim holds, statement if it does not
+    outcomes: list[str]  # statement if the claim holds, statement if it does not
     source: str
     estimate: str
     rows: list[Row]
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """Error and moment of the readings, if there are many of them to see side by side."""
-        found = list(dict.fromkeys((row.metric, row.at) for row in self.rows))
-        return found if 1 < len(found) < len(self.rows) > MANY_ROWS else []
+        """Error and point of the readings, if there are many to show side by side."""
+        columns = list(dict.fromkeys((row.metric, row.at) for row in self.rows))
+        return columns if 1 < len(columns) < len(self.rows) > MANY_ROWS else []
 
     @property
     def lines(self) -> dict[str, dict[tuple[str, str], Row]]:
-        """The rows by reading, and for each by error and moment."""
-        found: dict[str, dict[tuple[str, str], Row]] = {}
+        """The rows by reading, and for each by error and point."""
+        lines: dict[str, dict[tuple[str, str], Row]] = {}
         for row in self.rows:
-            found.setdefault(row.reading, {})[row.metric, row.at] = row
-        return found
+            lines.setdefault(row.reading, {})[row.metric, row.at] = row
+        return lines
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many readings came out in which way, in the order of `SYMBOLS`."""
-        found = Counter(row.verdict for row in self.rows)
-        return {verdict: found[verdict] for verdict in SYMBOLS if found[verdict]}
+        """The number of readings with each verdict, in the order of `SYMBOLS`."""
+        counts = Counter(row.verdict for row in self.rows)
+        return {verdict: counts[verdict] for verdict in SYMBOLS if counts[verdict]}
 
     @property
     def sentence(self) -> str:
-        """How it came out over all readings, in a sentence."""
-        counts, all_of_them = self.counts, len(self.rows)
-        readings = "reading" if all_of_them == 1 else "readings"
-        (first, often), *others = sorted(counts.items(), key=lambda item: -item[1])
-        if often == all_of_them:
+        """The outcome over all readings, in a sentence."""
+        total = len(self.rows)
+        (first, often), *others = sorted(self.counts.items(), key=lambda item: -item[1])
+        if often == total:
             head = first.capitalize()
-        elif 2 * often > all_of_them:
-            head = f"Mostly {first}"
         else:
-            head = "Depends on the reading"
-        said = dict(zip(SYMBOLS, (*self.sides, "it is undecided"), strict=True))
-        parts = [f"in {often} of {all_of_them} {readings} {said[first]}"]
-        parts += [f"in {count} {said[verdict]}" for verdict, count in others]
+            head = f"Mostly {first}" if 2 * often > total else "Depends on the reading"
+        words = dict(zip(SYMBOLS, (*self.outcomes, "it is undecided"), strict=True))
+        readings = "reading" if total == 1 else "readings"
+        parts = [f"in {often} of {total} {readings} {words[first]}"]
+        parts += [f"in {count} {words[verdict]}" for verdict, count in others]
         return f"{head}: {', '.join(parts)}."
 
 
@@ -118,9 +118,9 @@ def claims(
     file_of: Callable[[str], str],
     words: Mapping[str, Mapping[str, str]],
 ) -> list[Claim]:
-    """The verdicts of one study, grouped by claim; ``file_of`` names files of its directory.
+    """Group the verdicts of one study by claim; ``file_of`` names files of its directory.
 
-    words: what the names of graphs, problems and step sizes stand for.
+    words: explanations of the names of graphs, problems and step sizes.
     """
     if verdicts.empty:
         return []
@@ -134,36 +134,33 @@ def _claim(
     file_of: Callable[[str], str],
     words: Mapping[str, Mapping[str, str]],
 ) -> Claim:
-    first = rows.iloc[0]
-    reach = _reach(rows)
-    # Readings differ in graph, problem and step size, some claims also in who is compared.
-    names = rows[list(PANEL)].astype(str)
-    worded = [
-        names[kind].map(lambda name, kind=kind: words[kind].get(name, name)) for kind in PANEL
-    ]
-    labels = names["problem"].copy()
-    for place in labels.index:
-        labels[place] = " · ".join(filter(None, (one[place] for one in worded))) or "as it is"
-    pair = {side: " / ".join(rows[side].unique()) for side in ("better", "worse")}
-    for side in ("better", "worse"):
-        if rows[side].nunique() > 1:
-            labels = rows[side] + " · " + labels
-            pair[side] = f"the “{side}” method"
+    first, reach = rows.iloc[0], _reach(rows)
+    # Readings differ in graph, problem and step size, some claims also in the methods compared.
+    varying = [side for side in ("better", "worse") if rows[side].nunique() > 1]
+    pair = {
+        side: f"the “{side}” method" if side in varying else first[side]
+        for side in ("better", "worse")
+    }
+
+    def row(place: Any, verdict: dict[Any, Any]) -> Row:
+        names = [words[kind].get(str(verdict[kind]), str(verdict[kind])) for kind in PANEL]
+        label = " · ".join(filter(None, names)) or "the only one"
+        reading = " · ".join([*(verdict[side] for side in reversed(varying)), label])
+        return _row(place, verdict, reading, reach, file_of)
+
+    estimate, *outcomes = (text.format(**pair) for text in _WORDS[first["kind"]])
     return Claim(
         id=name,
         text=str(first["text"]),
-        sides=[side.format(**pair) for side in _SIDES[first["kind"]]],
+        outcomes=outcomes,
         source=str(first["source"]),
-        estimate=_ESTIMATES[first["kind"]].format(**pair),
-        rows=[
-            _row(place, row, label, reach, file_of)
-            for (place, label), row in zip(labels.items(), rows.to_dict("records"), strict=True)
-        ],
+        estimate=estimate,
+        rows=[row(*each) for each in zip(rows.index, rows.to_dict("records"), strict=True)],
     )
 
 
 def position(value: float, threshold: float, reach: float, *, is_ratio: bool) -> float:
-    """Where a value stands on an axis from 0 to 1 that has the threshold in its middle."""
+    """The position of a value on an axis from 0 to 1 with the threshold in its middle."""
     if is_ratio:
         away = math.log(value) / math.log(reach) if 0 < value < math.inf else math.inf * (value - 1)
     else:
@@ -172,7 +169,7 @@ def position(value: float, threshold: float, reach: float, *, is_ratio: bool) ->
 
 
 def _reach(rows: pandas.DataFrame) -> float:
-    """How far the axis of a claim goes on either side."""
+    """The length of the axis of a claim on either side."""
     ends = [float(end) for side in ("lower", "upper") for end in rows[side]]
     if rows["kind"].iloc[0] in RATIOS:
         return max([1.5, *(max(end, 1 / end) for end in ends if 1 / WIDEST <= end <= WIDEST)])
@@ -184,28 +181,25 @@ def _reach(rows: pandas.DataFrame) -> float:
 def _row(
     place: Any, row: dict[Any, Any], reading: str, reach: float, file_of: Callable[[str], str]
 ) -> Row:
-    ends = [float(row[name]) for name in ("lower", "ratio", "upper")]
+    ends = lower, estimate, upper = [float(row[name]) for name in ("lower", "ratio", "upper")]
     is_ratio = row["kind"] in RATIOS
     marks = []
     if not any(map(math.isnan, ends)):
         marks = [position(end, row["threshold"], reach, is_ratio=is_ratio) for end in ends]
-    file = file_of("verdicts.parquet")
+    cells = [file_of(f"cells/{cell}.parquet") for cell in row["cells"]]
     return Row(
         verdict=str(row["verdict"]),
-        estimate=number(ends[1]),
-        interval=f"{number(ends[0])} to {number(ends[2])}",
+        estimate=number(estimate),
+        interval=f"{number(lower)} to {number(upper)}",
         marks=marks,
-        order=ends[1] if math.isfinite(ends[1]) else math.copysign(1e300, ends[1]),
+        order=estimate if math.isfinite(estimate) else math.copysign(1e300, estimate),
         reading=reading,
         metric=METRIC_SYMBOLS[row["metric"]],
         metric_title=METRIC_LABELS[row["metric"]],
         at=_at(row),
         instances=int(row["replicates"]),
         notes=_notes(row, is_ratio),
-        files=[
-            f"{file}, row {place}",
-            *(file_of(f"cells/{cell}.parquet") for cell in row["cells"]),
-        ],
+        files=[f"{file_of('verdicts.parquet')}, row {place}", *cells],
     )
 
 
@@ -228,7 +222,7 @@ def _notes(row: dict[Any, Any], is_ratio: bool) -> list[str]:
             f"{100 * row['largest_share']:.0f} % of a mean."
         )
     notes += [
-        f"{row[side]} diverged or never got there on {row[f'failed_{side}']} instances."
+        f"{row[side]} diverged or did not reach the target on {row[f'failed_{side}']} instances."
         for side in ("better", "worse")
         if row[f"failed_{side}"]
     ]

@@ -1,4 +1,4 @@
-"""Who wins where: the ratios of a study's verdicts over two numbers that set its problems apart."""
+"""The ratios of a study's verdicts as a map over two numbers of its problems."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from walklearn.checks import is_number
 from walklearn.studies.report.bands import METRIC_SYMBOLS
 from walklearn.studies.report.figures import Block, Control, Figure, Series
 from walklearn.studies.report.final_errors import Tables, axis_label
@@ -13,14 +14,14 @@ from walklearn.studies.report.final_errors import Tables, axis_label
 if TYPE_CHECKING:
     import pandas
 
-#: Colours tell ratios apart up to 4, or up to 1,000 where most are beyond 4; powers of two.
+#: The colour scale ends at 4, or at 1,000 if most ratios are beyond 4; values are powers of two.
 _NEAR = {"¼": -2.0, "½": -1.0, "1": 0.0, "2": 1.0, "4": 2.0}
 _FAR = {
     label: power * math.log2(10.0)
     for power, label in enumerate(("≤ 0.001", "0.01", "0.1", "1", "10", "100", "≥ 1,000"), -3)
 }
 
-SHOWN = ("x", "y", "ratio", "lower", "upper", "verdict", "problem", "file")
+COLUMNS = ["x", "y", "ratio", "lower", "upper", "verdict", "problem", "file"]
 
 
 def win_map(
@@ -29,44 +30,43 @@ def win_map(
     axes: tuple[str, str],
     file_of: Callable[[str], str],
 ) -> Block | None:
-    """Describe a map for each graph and step size, with a switch between the comparisons."""
+    """Describe a map for each graph and step size, with a control that selects the comparison."""
     if verdicts.empty or not (verdicts["kind"] == "beats").any():
         return None
     file = file_of("verdicts.parquet")
-    rows = verdicts.assign(
-        x=[problems[str(problem)][axes[0]] for problem in verdicts["problem"]],
-        y=[problems[str(problem)][axes[1]] for problem in verdicts["problem"]],
-        file=[f"{file}, row {place}" for place in range(len(verdicts))],
+    rows = verdicts[verdicts["kind"] == "beats"]
+    rows = rows.assign(
+        **{name: rows["problem"].map(lambda each, key=key: problems[str(each)][key])
+           for name, key in zip("xy", axes, strict=True)},
+        file=[f"{file}, row {place}" for place in rows.index],
         view=[
-            f"{worse} ÷ {better}: {METRIC_SYMBOLS[metric]} at {at:,.0f} {cost}"
-            for worse, better, metric, at, cost in zip(
-                *(verdicts[name] for name in ("worse", "better", "metric", "at", "cost")),
-                strict=True,
-            )
+            f"{row['worse']} ÷ {row['better']}: {METRIC_SYMBOLS[row['metric']]} at "
+            f"{row['at']:,.0f} {row['cost']}"
+            for row in rows.to_dict("records")
         ],
-    )
-    rows = rows[rows["kind"] == "beats"].sort_values(["x", "y"], kind="stable")
-    grouped = rows.groupby(["graph", "step_size"], sort=False)
+    ).sort_values(["x", "y"], kind="stable")  # fmt: skip
+    groups = rows.groupby(["graph", "step_size"], sort=False)
     marks = _FAR if (~rows["ratio"].between(0.25, 4.0)).mean() > 0.5 else _NEAR
-    figures = [
-        Figure(
-            f"{graph} · {step_size}" if grouped.ngroups > 1 else "",
-            [
-                Series(str(view), {name: part[name] for name in SHOWN}, file, {"view": str(view)})
-                for view, part in panel.groupby("view", sort=False)
-            ],
-        )
-        for (graph, step_size), panel in grouped
-    ]
     return Block(
         kind="map",
-        heading="Who wins where",
+        heading="Ratio of errors by problem",
         caption=(
             "Each cell is a verdict of the table above: the ratio and its 95 % interval. Above 1 "
             "(warm) the method after ÷ is better, below 1 (cold) the one before it."
         ),
         controls=[Control("view", "Comparison", {view: view for view in rows["view"].unique()})],
-        figures=figures,
+        figures=[
+            Figure(
+                f"{graph} · {step_size}" if groups.ngroups > 1 else "",
+                [
+                    Series(
+                        str(view), {name: part[name] for name in COLUMNS}, file, {"view": str(view)}
+                    )
+                    for view, part in panel.groupby("view", sort=False)
+                ],
+            )
+            for (graph, step_size), panel in groups
+        ],
         legend=False,
         options={
             "x_label": axis_label(axes[0]),
@@ -77,18 +77,20 @@ def win_map(
 
 
 def map_axes(problems: Tables) -> tuple[str, str] | None:
-    """The two numbers that problems form a full grid over, if nothing else sets them apart.
+    """The two numbers in which problems differ, if they form a full grid over them.
 
     >>> map_axes({f"{s}{n}": {"spread": s, "noise": n} for s in (0.5, 1.0) for n in (0, 1, 2)})
     ('spread', 'noise')
     """
-    tables = list(problems.values())
-    keys = dict.fromkeys(key for table in tables for key in table)
-    values = {key: {repr(table.get(key)) for table in tables} for key in keys}
-    differing = [key for key in keys if len(values[key]) > 1]
-    if len(differing) != 2 or not all(
-        isinstance(table.get(key), int | float) for table in tables for key in differing
-    ):
+    values: dict[str, set[str]] = {
+        key: {repr(table.get(key)) for table in problems.values()}
+        for table in problems.values()
+        for key in table
+    }
+    differing = [key for key in values if len(values[key]) > 1]
+    if len(differing) != 2:
         return None
     x, y = differing
-    return (x, y) if len(values[x]) * len(values[y]) == len(tables) > 3 else None
+    are_numbers = all(is_number(table.get(key)) for table in problems.values() for key in (x, y))
+    is_grid = len(values[x]) * len(values[y]) == len(problems) > 3
+    return (x, y) if are_numbers and is_grid else None

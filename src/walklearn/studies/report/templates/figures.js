@@ -103,7 +103,7 @@ function drawLines(block, figure, state) {
   const ends = [Math.min(...reach), Math.max(...reach)];
   const bands = [], traces = [];  // lines stay above all bands
   const strength = visible.length > 5 ? 0.08 : 0.16;
-  const said = [];
+  const description = [];
   for (const series of visible) {
     const look = style(block, series.name);
     const ink = colour(look.colour);
@@ -113,7 +113,7 @@ function drawLines(block, figure, state) {
     const level = x.every((value) => value === null);  // no place on this axis: a level to compare with
     if (level) [x, y, lower, upper] = [ends, ...[y, lower, upper].map((values) => [values[0], values[0]])];
     const last = y.length - 1;
-    said.push(`${series.name} ${within(y[last], lower[last], upper[last])}`);
+    description.push(`${series.name} ${within(y[last], lower[last], upper[last])}`);
     const markers = block.options.mode || "lines";
     if (block.options.band || level) bands.push(band(x, lower, upper, log.y, faint(ink, strength * (level ? 0.5 : 1))));
     traces.push({
@@ -131,7 +131,7 @@ function drawLines(block, figure, state) {
   }
   const names = { x: label(block, "x", wanted.x), y: label(block, "y", state.y) };
   return {
-    traces: [...bands, ...traces], said: said.join("; "), axes: names.y,
+    traces: [...bands, ...traces], description: description.join("; "), axes: names.y,
     layout: layout({
       hovermode: "closest",
       xaxis: {
@@ -145,12 +145,12 @@ function drawLines(block, figure, state) {
 function drawBars(block, figure, state) {
   const wanted = columns(block, state);
   const visible = figure.series.filter((one) => shown(one, state) && !state.hidden.has(one.name));
-  const said = [], missed = {};
+  const description = [], missed = {};
   const traces = visible.map((series) => {
     const y = series.columns[wanted.y];
     const lower = series.columns[wanted.lower], upper = series.columns[wanted.upper];
     series.columns[wanted.x].forEach((place, i) => {
-      said.push(`${series.name}, ${place}: ${within(y[i], lower[i], upper[i])}`);
+      description.push(`${series.name}, ${place}: ${within(y[i], lower[i], upper[i])}`);
       if (y[i] === null) (missed[place] ??= []).push(`${series.name} ${Math.round(100 * series.columns.reached[i])} %`);
     });
     return {
@@ -163,13 +163,13 @@ function drawBars(block, figure, state) {
         array: y.map((value, i) => (upper[i] === null ? 0 : upper[i] - value)),
         arrayminus: y.map((value, i) => (lower[i] === null ? 0 : value - lower[i])),
       },
-      hovertemplate: `<b>${asText(series.name)}</b><br>%{customdata[0]}<br>%{customdata[1]} % of the instances got there<extra></extra>`,
+      hovertemplate: `<b>${asText(series.name)}</b><br>%{customdata[0]}<br>%{customdata[1]} % of the instances reached it<extra></extra>`,
     };
   });
   const heights = visible.flatMap((one) => [...one.columns[wanted.y], ...one.columns[wanted.upper]]);
   return {
-    traces, said: said.join("; "), axes: label(block, "y", state.y),
-    note: Object.entries(missed).map(([place, names]) => `No bar for ${place}: instances that got there are ${names.join(", ")}.`).join(" "),
+    traces, description: description.join("; "), axes: label(block, "y", state.y),
+    note: Object.entries(missed).map(([place, names]) => `No bar for ${place}: instances that reached it are ${names.join(", ")}.`).join(" "),
     layout: layout({
       barmode: "group", bargap: 0.25, xaxis: { type: "category" }, margin: { l: 48, r: 12, t: 10, b: 44 },
       yaxis: { ...logarithmic(heights), range: span(heights), showticklabels: heights.some((value) => value !== null) },
@@ -199,7 +199,7 @@ function scale({ title, marks }) {
 
 function drawMap(block, figure, state) {
   const series = figure.series.find((one) => shown(one, state));
-  if (!series) return { traces: [], said: "Nothing is stored for this choice.", axes: "", layout: layout({}) };
+  if (!series) return { traces: [], description: "Nothing is stored for this choice.", axes: "", layout: layout({}) };
   const { x, y, ratio, lower, upper, verdict } = series.columns;
   const xs = [...new Set(x)], ys = [...new Set(y)];
   const grid = (value) => ys.map((row) => xs.map((column) => {
@@ -218,7 +218,7 @@ function drawMap(block, figure, state) {
       hovertemplate: "%{customdata}<extra></extra>",
       colorbar: scale(block.options.scale),
     }],
-    said: ratio.map((value, i) => `${x[i]}, ${y[i]}: ${read(value)}, ${verdict[i]}`).join("; "),
+    description: ratio.map((value, i) => `${x[i]}, ${y[i]}: ${read(value)}, ${verdict[i]}`).join("; "),
     axes: state.view || "",
     layout: layout({
       xaxis: { type: "category", title: { text: asText(block.options.x_label || "") }, showgrid: false },
@@ -229,7 +229,7 @@ function drawMap(block, figure, state) {
 
 function drawNetwork(block, figure, state) {
   const series = figure.series.find((one) => shown(one, state));
-  if (!series) return { traces: [], said: "Nothing is stored for this choice.", axes: "", layout: layout({}) };
+  if (!series) return { traces: [], description: "Nothing is stored for this choice.", axes: "", layout: layout({}) };
   const { places: [px, py], edges, note } = figure;
   const { node, degree, importance, visits, "expected visits": expected } = series.columns;
   const ex = [], ey = [];
@@ -239,7 +239,7 @@ function drawNetwork(block, figure, state) {
   }
   const most = Math.max(...visits, 1);
   const largest = Math.max(5, Math.min(24, 170 / Math.sqrt(node.length)));
-  const promised = expected.every((value) => value !== null);
+  const isKnown = expected.every((value) => value !== null);
   const { reach } = block.options.scale;
   const excess = visits.map((value, i) => Math.max(-reach, Math.min(reach, Math.log2(Math.max(value, 1e-9) / expected[i]))));
   return {
@@ -250,14 +250,14 @@ function drawNetwork(block, figure, state) {
         marker: {
           size: visits.map((value) => 3 + largest * Math.sqrt(value / most)),
           line: { color: colour("muted"), width: 0.8 }, opacity: 1,
-          color: promised ? excess : colour("series-0"), cmin: -reach, cmax: reach, colorscale: diverging(), showscale: promised,
+          color: isKnown ? excess : colour("series-0"), cmin: -reach, cmax: reach, colorscale: diverging(), showscale: isKnown,
           colorbar: scale(block.options.scale),
         },
         customdata: node.map((_, i) => [node[i], degree[i], read(importance[i]), read(visits[i]), read(expected[i])]),
-        hovertemplate: "node %{customdata[0]}<br>degree %{customdata[1]}<br>L = %{customdata[2]}<br>%{customdata[3]} visits, promised %{customdata[4]}<extra></extra>",
+        hovertemplate: "node %{customdata[0]}<br>degree %{customdata[1]}<br>L = %{customdata[2]}<br>%{customdata[3]} visits, expected %{customdata[4]}<extra></extra>",
       },
     ],
-    said: "", axes: `${series.name}; ${note}`,
+    description: "", axes: `${series.name}; ${note}`,
     layout: layout({
       margin: { l: 6, r: 6, t: 6, b: isNarrow() ? 60 : 6 }, hovermode: "closest",
       xaxis: { visible: false }, yaxis: { visible: false, scaleanchor: "x" },

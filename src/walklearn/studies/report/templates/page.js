@@ -77,8 +77,8 @@ function panel(block, state, element, heading) {
     drawnWidth = width;
     Plotly.react(plot, drawn.traces, { ...drawn.layout, width, height }, CONFIG);
     element.querySelector(".axes").textContent = drawn.axes;
-    element.querySelector(".said").textContent = drawn.note || "";
-    plot.setAttribute("aria-label", [heading, figure.title, drawn.axes, drawn.said].filter(Boolean).join(". "));
+    element.querySelector(".note").textContent = drawn.note || "";
+    plot.setAttribute("aria-label", [heading, figure.title, drawn.axes, drawn.description].filter(Boolean).join(". "));
     if (numbers.open) table(block, figure, state, numbers.querySelector(".table"));
   };
   numbers.addEventListener("toggle", draw);
