@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from walklearn.cli.console import WIDTH, Talk, talking, wrapped_sentences
+from walklearn.cli.console import WIDTH, Console, with_console, wrapped_sentences
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
@@ -54,8 +54,8 @@ _OF_THE_ADVICE = ("nodes", "rows", "features", "classes", "seed", "as_json", "ve
 @with_options(DATA_OPTIONS)
 @with_options(PRIVACY_OPTIONS)
 @with_options(_OPTIONS)
-@talking
-def advise(data: Path | None, talk: Talk, **options: Any) -> None:
+@with_console
+def advise(data: Path | None, console: Console, **options: Any) -> None:
     """Recommend a walk, what protects it, a laziness and a step, with the numbers behind it.
 
     ε and δ are the total for everything that leaves a node because of its rows, the model included.
@@ -80,11 +80,11 @@ def advise(data: Path | None, talk: Talk, **options: Any) -> None:
             if options[name] is not None:
                 raise ValueError(f"--{name} says what {data} says itself: leave it out.")
         plan = _from_file(data, described, options)
-    talk.facts |= plan.to_dict()
+    console.document |= plan.to_dict()
     asked = _asked(click.get_current_context())
     if options["epsilon"] is not None:
         asked["--task"] = [options["task"]]
-    _tell(talk, plan, asked)
+    _tell(console, plan, asked)
 
 
 def _from_public_facts(described: DataOptions, options: dict[str, Any]) -> FitPlan:
@@ -164,18 +164,18 @@ def _from_file(data: Path, described: DataOptions, options: dict[str, Any]) -> F
         return estimator.resolve(rows.X, rows.y)
 
 
-def _tell(talk: Talk, plan: FitPlan, asked: dict[str, list[str]]) -> None:
+def _tell(console: Console, plan: FitPlan, asked: dict[str, list[str]]) -> None:
     title = click.wrap_text(f"{plan.headline} From public facts only.", WIDTH)
-    talk.show(["", ""], [list(row) for row in plan.rows_of_table()], title=title)
+    console.print_table(["", ""], [list(row) for row in plan.rows_of_table()], title=title)
     for line in plan.advice():
-        talk.tell(click.wrap_text(line, WIDTH))
-    if talk.verbose:
+        console.print(click.wrap_text(line, WIDTH))
+    if console.verbose:
         if plan.comparison is not None:
-            talk.tell(f"\n{plan.comparison}")
-        talk.tell("\nBecause:\n" + wrapped_sentences([str(reason) for reason in plan.reasons]))
+            console.print(f"\n{plan.comparison}")
+        console.print("\nBecause:\n" + wrapped_sentences([str(reason) for reason in plan.reasons]))
     else:
-        talk.tell("The reasons: --verbose.")
-    talk.tell(f"\nTrain with: walklearn train ... {_options_of(plan, asked)}")
+        console.print("The reasons: --verbose.")
+    console.print(f"\nTrain with: walklearn train ... {_options_of(plan, asked)}")
 
 
 def _asked(context: click.Context) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import walklearn as wl
-from walklearn.cli.console import Talk
+from walklearn.cli.console import Console
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.wording import aligned, plural
 
@@ -32,15 +32,15 @@ def book() -> None:
 @click.option("--degree", type=int, default=4, show_default=True,
               help="How many neighbours everybody has, about; an even number.")  # fmt: skip
 @with_node_extra
-def new(book: Path, degree: int, talk: Talk) -> None:
+def new(book: Path, degree: int, console: Console) -> None:
     """Make a keeper's key and an empty book; print the line that the plan needs."""
     from walklearn.node.disk.keeper import key_file, new_book
 
     made = new_book(book, degree)
     keeper = made.keeper_fingerprint
-    talk.facts |= {"book": str(book), "key": str(key_file(book)), "keeper": keeper}
-    talk.tell(f"{book} is for everybody, {key_file(book)} for the keeper alone. In the plan:")
-    talk.tell(f'keeper = "{keeper}"')
+    console.document |= {"book": str(book), "key": str(key_file(book)), "keeper": keeper}
+    console.print(f"{book} is for everybody, {key_file(book)} for the keeper alone. In the plan:")
+    console.print(f'keeper = "{keeper}"')
 
 
 @book.command()
@@ -52,7 +52,7 @@ def new(book: Path, degree: int, talk: Talk) -> None:
 @with_node_extra
 def add(
     book: Path, invites: tuple[str, ...], remove: tuple[str, ...], edges: tuple[tuple[str, str]],
-    talk: Talk,
+    console: Console,
 ) -> None:  # fmt: skip
     """Add the participants of INVITES, or give them their new address, and sign the book.
 
@@ -69,19 +69,19 @@ def add(
         changed = changed.with_participants(*found) if found else changed
         return changed.with_edges(*edges) if edges else changed
 
-    _show(change_book(book, change), talk)
+    _show(change_book(book, change), console)
 
 
 @book.command()
 @_book
 @with_node_extra
-def show(book: Path, talk: Talk) -> None:
+def show(book: Path, console: Console) -> None:
     """Who is in the book, and whose neighbours they are."""
     content = book.read_bytes()
-    _show(wl.node.Book.decode(content, wl.node.Book.keeper_of(content)), talk)
+    _show(wl.node.Book.decode(content, wl.node.Book.keeper_of(content)), console)
 
 
-def _show(book: wl.node.Book, talk: Talk) -> None:
+def _show(book: wl.node.Book, console: Console) -> None:
     from walklearn.node.wire.identity import for_eyes
 
     participants: list[dict[str, Any]] = [
@@ -89,7 +89,7 @@ def _show(book: wl.node.Book, talk: Talk) -> None:
          "neighbours": [other.name for other in book.neighbours(each.fingerprint)]}
         for each in book.participants
     ]  # fmt: skip
-    talk.facts |= {
+    console.document |= {
         "number": book.number,
         "keeper": book.keeper_fingerprint,
         "parts": book.parts,
@@ -100,13 +100,13 @@ def _show(book: wl.node.Book, talk: Talk) -> None:
          " ".join(each["neighbours"])]
         for each in participants
     ]  # fmt: skip
-    talk.tell(
+    console.print(
         f"book {book.number}, {plural(len(rows), 'participant')}, "
         f"keeper {for_eyes(book.keeper_fingerprint)}"
     )
     for line in aligned(["name", "address", "fingerprint", "neighbours"], rows):
-        talk.tell(line)
+        console.print(line)
     if book.former:
-        talk.tell(f"former participants: {', '.join(each.name for each in book.former)}")
+        console.print(f"former participants: {', '.join(each.name for each in book.former)}")
     if book.parts > 1:
-        talk.tell(f"The graph has {book.parts} pieces, so the walk cannot reach every node.")
+        console.print(f"The graph has {book.parts} pieces, so the walk cannot reach every node.")

@@ -1,14 +1,15 @@
-"""How a command talks: results first, what is private next, the long version on request.
+"""Console output of a command.
 
-Every command has --quiet, --verbose and --json: `talking` adds them, and hands over a `Talk`.
+Every command has --quiet, --verbose and --json: `with_console` adds them, and passes a `Console`.
 
-    talk.tell(…), talk.show(…)   the result, for people
-    talk.give(…)                 what was asked for, such as predictions: also with --quiet
-    talk.announce(…)             what has to be known at once, such as the address of a page
-    talk.aside(…)                beside it, on standard error
-    talk.note(…)                 what people may not expect, on standard error
-    talk.facts                   the result for machines: with --json, the one document on
-                                 standard output
+    console.print(…), console.print_table(…)   the result, for people
+    console.output(…)                          requested output, such as predictions, printed
+                                               even with --quiet
+    console.announce(…)                        urgent information, such as the address of a page
+    console.log(…)                             information beside the output, on standard error
+    console.note(…)                            surprises, on standard error
+    console.document                           the result for machines: the one JSON document on
+                                               standard output with --json
 """
 
 from __future__ import annotations
@@ -42,82 +43,84 @@ _OPTIONS = [
 
 
 @dataclass
-class Talk:
-    """What a command says, and to whom."""
+class Console:
+    """Output of one command."""
 
     quiet: bool = False
     verbose: bool = False
     as_json: bool = False
-    facts: dict[str, Any] = field(default_factory=dict)
+    document: dict[str, Any] = field(default_factory=dict)
     _noted: set[str] = field(default_factory=set)
 
     @property
-    def _hushed(self) -> bool:
+    def _is_silent(self) -> bool:
         return self.quiet or self.as_json
 
-    def tell(self, text: str = "") -> None:
+    def print(self, text: str = "") -> None:
         """Print a part of the result."""
-        if not self._hushed:
+        if not self._is_silent:
             click.echo(text)
 
-    def show(self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-        """Print a table of the result; a header of nothing is left out."""
-        if self._hushed:
+    def print_table(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], title: str = ""
+    ) -> None:
+        """Print a table of the result; empty headers are omitted."""
+        if self._is_silent:
             return
         if title:
             click.secho(title, bold=True)
         for line in aligned(header, rows):
             click.echo(line)
 
-    def give(self, text: str, **facts: Any) -> None:
-        """Print what was asked for, or with --json put these facts into the document."""
-        self.facts |= facts
+    def output(self, text: str, **content: Any) -> None:
+        """Print requested output, or with --json add this content to the document."""
+        self.document |= content
         if not self.as_json:
             click.echo(text, nl=not text.endswith("\n"))
 
     def announce(self, text: str) -> None:
-        """Print at once what has to be known now, such as the address of a page."""
+        """Print urgent information, whatever the options."""
         click.echo(text, err=self.as_json)
 
-    def aside(self, text: str) -> None:
-        """Print on standard error what would be in the way of what is given."""
-        if not self._hushed:
+    def log(self, text: str) -> None:
+        """Print on standard error, so that it does not mix with the output."""
+        if not self._is_silent:
             click.echo(text, err=True)
 
     def note(self, text: str) -> None:
-        """Print once what people may not expect, whatever the options: it is not the result."""
+        """Print a surprise once, whatever the options."""
         if text in self._noted:
             return
         self._noted.add(text)
         click.echo(click.wrap_text(f"Note: {text}", WIDTH, "", "  "), err=True)
 
-    def end(self) -> None:
-        """Print the document, if one was asked for."""
+    def finish(self) -> None:
+        """Print the document if --json was passed."""
         if self.as_json:
-            click.echo(json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False))
+            click.echo(json.dumps(_plain(self.document), ensure_ascii=False, allow_nan=False))
 
 
-def talking(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options --quiet, --verbose and --json, and pass a `Talk` as `talk`.
+def with_console(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options --quiet, --verbose and --json, and pass a `Console` as `console`.
 
-    Errors of the user become plain messages (`report_user_errors`).
+    `report_user_errors` prints errors of the user without a traceback.
     """
 
     @wraps(command)
     def wrapped(*arguments: Any, quiet: bool, verbose: bool, as_json: bool, **options: Any) -> None:
         if quiet and verbose:
             raise click.UsageError("--quiet and --verbose contradict each other: give one.")
-        talk = Talk(quiet, verbose, as_json)
+        console = Console(quiet, verbose, as_json)
         shown = False if quiet else True if verbose else None
         with show_progress(shown), warnings.catch_warnings(), report_user_errors():
             # Python would print the line of code that warned.
-            warnings.showwarning = lambda message, *_, **__: talk.note(str(message))
+            warnings.showwarning = lambda message, *_, **__: console.note(str(message))
             try:
-                command(*arguments, talk=talk, **options)
-            except SystemExit:  # an exit code of its own, after a result
-                talk.end()
+                command(*arguments, console=console, **options)
+            except SystemExit:  # an exit code that follows a result
+                console.finish()
                 raise
-        talk.end()
+        console.finish()
 
     for option in _OPTIONS:
         wrapped = option(wrapped)
@@ -125,7 +128,7 @@ def talking(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def wrapped_sentences(sentences: Sequence[str]) -> str:
-    """Sentences as a list that fits a screen."""
+    """Return sentences as a list that fits a screen."""
     return "\n".join(click.wrap_text(f"- {each}", WIDTH, "  ", "    ") for each in sentences)
 
 
@@ -139,7 +142,7 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as strict JSON has it, which knows no infinity: that is null."""
+    """Return a value for strict JSON, where infinity and NaN are null."""
     if isinstance(value, dict):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 from walklearn.cli.user_errors import writing
 from walklearn.wording import aligned
 
@@ -21,8 +21,8 @@ from walklearn.wording import aligned
 @click.option("--replicates", type=click.IntRange(1), default=32, show_default=True,
               help="Runs per method.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@talking
-def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
+@with_console
+def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) -> None:
     """The paper's comparison and a walk with memory, in about a minute.
 
     Uniform walk, weighted walk and asynchronous gossip on 100 nodes (Erdős–Rényi, p = 0.3), for
@@ -32,7 +32,7 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
     """
     from walklearn.studies.paper import figure2
 
-    talk.tell(
+    console.print(
         "Tuning and running walks and gossip on 100 nodes "
         "(the first time also compiles, about half a minute) …"
     )
@@ -50,9 +50,9 @@ def demo(out: Path, steps: int, replicates: int, seed: int, talk: Talk) -> None:
         for title, lines in results.items():
             for line in lines:
                 line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
-    talk.facts |= {"out": str(out), "runs": runs}
-    talk.tell(text)
-    talk.tell(
+    console.document |= {"out": str(out), "runs": runs}
+    console.print(text)
+    console.print(
         f"\n{replicates} runs each; median and its confidence interval. Each method has the step "
         "constant c that was\nbest for it on other seeds; memory finds its own. Picture of "
         f"variance 10: {out / 'comparison.png'}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from walklearn.cli.console import Talk, csv_text, talking
+from walklearn.cli.console import Console, csv_text, with_console
 
 TARGET, CLASSES = "diagnosis", ("benign", "malignant")
 ROWS_OF = {"oslo": 120, "lima": 100, "cairo": 80, "osaka": 60, "quebec": 40}
@@ -40,8 +40,8 @@ What comes after node init: docs/network.md."""
 @click.argument("name", type=click.Choice(["hospitals"]))
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False),
                 default=None, required=False)  # fmt: skip
-@talking
-def example(name: str, folder: Path | None, talk: Talk) -> None:
+@with_console
+def example(name: str, folder: Path | None, console: Console) -> None:
     """Write the example NAME to DIR: rows of each site, edges, a schema and a plan.
 
     The 500 patients and the 69 whose numbers are public are those of scikit-learn's breast cancer
@@ -69,8 +69,8 @@ def example(name: str, folder: Path | None, talk: Talk) -> None:
     (folder / "edges.txt").write_text("\n".join(EDGES) + "\n", encoding="utf-8")
     (folder / "schema.toml").write_text(_schema(features, rows), encoding="utf-8")
     (folder / "plan.toml").write_text(_plan(folder, len(owned)), encoding="utf-8")
-    talk.facts |= {"folder": str(folder), "sites": ROWS_OF}
-    talk.tell(_NEXT.format(folder=folder, count=len(ROWS_OF)))
+    console.document |= {"folder": str(folder), "sites": ROWS_OF}
+    console.print(_NEXT.format(folder=folder, count=len(ROWS_OF)))
 
 
 def _patients() -> tuple[list[str], list[list[Any]]]:

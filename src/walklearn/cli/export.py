@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import walklearn as wl
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 
 SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 
@@ -17,8 +17,8 @@ SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite the file OUT.")
-@talking
-def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
+@with_console
+def export(model: Path, out: Path, force: bool, console: Console) -> None:
     """Write the model directory MODEL to the file OUT, as its name says.
 
     OUT.onnx is ONNX, which servers and other languages run. OUT.joblib is a fitted scikit-learn
@@ -39,8 +39,8 @@ def export(model: Path, out: Path, force: bool, talk: Talk) -> None:
         raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
     content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
     atomic_write(out, content)
-    talk.facts |= {"out": str(out), "format": out.suffix[1:], "bytes": len(content)}
-    talk.tell(f"{out}: {trained!r} as {SUFFIXES[out.suffix]}")
+    console.document |= {"out": str(out), "format": out.suffix[1:], "bytes": len(content)}
+    console.print(f"{out}: {trained!r} as {SUFFIXES[out.suffix]}")
 
 
 def _joblib(model: wl.Model) -> bytes:

@@ -12,7 +12,7 @@ import click
 
 import walklearn as wl
 from walklearn.cli.book import book
-from walklearn.cli.console import Talk
+from walklearn.cli.console import Console
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.cli.node_status import claim_lines, confirmation, status_of, status_page
 from walklearn.wording import often, plural
@@ -62,7 +62,7 @@ def node() -> None:
 @with_node_extra
 def init(
     directory: Path, plan: Path, data: Path, listen: str, address: str, name: str | None,
-    budget: tuple[float, float] | None, accept_unprotected: bool, talk: Talk,
+    budget: tuple[float, float] | None, accept_unprotected: bool, console: Console,
 ) -> None:  # fmt: skip
     """Make the node DIRECTORY: check the rows against the plan, make a key, draw the release.
 
@@ -81,7 +81,7 @@ def init(
         accept_unprotected=accept_unprotected,
     )  # fmt: skip
     claim = limited_claim(created.directory.plan, created.release)
-    talk.facts |= {
+    console.document |= {
         "directory": str(created.directory.path),
         "name": created.directory.settings.name,
         "rows": created.rows,
@@ -93,15 +93,15 @@ def init(
         "total": created.total.to_dict(),
         "notes": notes,
     }
-    talk.tell(_describe(created, talk.facts))
+    console.print(_describe(created, console.document))
     for note in notes:
-        talk.note(note)
+        console.note(note)
 
 
 @node.command()
 @_directory
 @with_node_extra
-def invite(directory: Path, talk: Talk) -> None:
+def invite(directory: Path, console: Console) -> None:
     """Print the line that neighbours add with `walklearn node peer`.
 
     Send it over any channel and compare the fingerprint over another, by telephone for example.
@@ -109,8 +109,10 @@ def invite(directory: Path, talk: Talk) -> None:
     from walklearn.node.wire.identity import for_eyes
 
     mine = wl.node.NodeDirectory(directory).invite
-    talk.give(mine.encode(), invite=mine.encode(), name=mine.name, fingerprint=mine.fingerprint)
-    talk.aside(f"fingerprint of {mine.name}: {for_eyes(mine.fingerprint)}")
+    console.output(
+        mine.encode(), invite=mine.encode(), name=mine.name, fingerprint=mine.fingerprint
+    )
+    console.log(f"fingerprint of {mine.name}: {for_eyes(mine.fingerprint)}")
 
 
 @node.command()
@@ -118,7 +120,7 @@ def invite(directory: Path, talk: Talk) -> None:
 @click.argument("invite", required=False)
 @click.option("--remove", metavar="NAME", help="Forget this neighbour instead, at once.")
 @with_node_extra
-def peer(directory: Path, invite: str | None, remove: str | None, talk: Talk) -> None:
+def peer(directory: Path, invite: str | None, remove: str | None, console: Console) -> None:
     """Add the neighbour of INVITE, or remove one; a running node follows at once.
 
     Both sides must add each other. Without INVITE, list the neighbours.
@@ -131,16 +133,16 @@ def peer(directory: Path, invite: str | None, remove: str | None, talk: Talk) ->
     if invite is not None:
         added = opened.add_peer(invite)
         place = f"at {added.address}" if added.address else "that will dial this node"
-        talk.facts["added"] = _peer_facts(added)
-        talk.tell(f"{added.name} {place}, fingerprint {for_eyes(added.fingerprint)}")
+        console.document["added"] = _peer_facts(added)
+        console.print(f"{added.name} {place}, fingerprint {for_eyes(added.fingerprint)}")
     elif remove is not None:
         opened.remove_peer(remove)
-        talk.facts["removed"] = remove
-        talk.tell(f"{remove} is no neighbour any more.")
+        console.document["removed"] = remove
+        console.print(f"{remove} is no neighbour any more.")
     else:
-        talk.facts["neighbours"] = [_peer_facts(each) for each in opened.neighbours()]
+        console.document["neighbours"] = [_peer_facts(each) for each in opened.neighbours()]
         for each in opened.neighbours():
-            talk.tell(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
+            console.print(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
         return
     _reload_neighbours(directory)
 
@@ -149,7 +151,7 @@ def peer(directory: Path, invite: str | None, remove: str | None, talk: Talk) ->
 @_directory
 @click.argument("book", type=click.Path(path_type=Path, dir_okay=False))
 @with_node_extra
-def join(directory: Path, book: Path, talk: Talk) -> None:
+def join(directory: Path, book: Path, console: Console) -> None:
     """Take the neighbours from BOOK, which the plan's keeper signed; a running node follows.
 
     Neighbours pass a newer book on by themselves. Those added by `peer` remain if it has them.
@@ -157,13 +159,13 @@ def join(directory: Path, book: Path, talk: Talk) -> None:
     opened = wl.node.NodeDirectory(directory)
     joined = opened.join(book.read_bytes())
     names = ", ".join(peer.name for peer in opened.neighbours()) or "none"
-    talk.facts |= {
+    console.document |= {
         "book": joined.number,
         "participants": len(joined.participants),
         "neighbours": [peer.name for peer in opened.neighbours()],
     }
     participants = plural(len(joined.participants), "participant")
-    talk.tell(f"book {joined.number}, {participants}; neighbours: {names}")
+    console.print(f"book {joined.number}, {participants}; neighbours: {names}")
     _reload_neighbours(directory)
 
 
@@ -189,7 +191,7 @@ def join(directory: Path, book: Path, talk: Talk) -> None:
 def run(
     directory: Path, listen: str | None, metrics_port: int | None, log_level: str | None,
     linger_seconds: float, stop_seconds: float, serve: bool, web: bool, web_port: int,
-    validation: Path | None, talk: Talk,
+    validation: Path | None, console: Console,
 ) -> None:  # fmt: skip
     """Run the node until the plan's updates are done and its neighbours have the model.
 
@@ -205,12 +207,12 @@ def run(
         raise ValueError("--validation is for the page: say --web too.")
     options = wl.node.Options(
         listen, metrics_port, linger_seconds, stop_seconds, stay=serve,
-        web_port=web_port if web else None, validation=validation, announce=talk.announce,
+        web_port=web_port if web else None, validation=validation, announce=console.announce,
     )  # fmt: skip
-    level = log_level or ("error" if talk.quiet else "debug" if talk.verbose else "info")
+    level = log_level or ("error" if console.quiet else "debug" if console.verbose else "info")
     opened = wl.node.NodeDirectory(directory)
     code = run_node(opened, options, level)
-    talk.facts |= status_of(opened)
+    console.document |= status_of(opened)
     raise SystemExit(code)
 
 
@@ -223,7 +225,9 @@ def run(
 @click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS",
               help="How long to wait for a node that was just started.")  # fmt: skip
 @with_node_extra
-def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float, talk: Talk) -> None:
+def start_walk(
+    directory: Path, resume: bool, force: bool, wait_seconds: float, console: Console
+) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
     from walklearn.node.process.control import NotRunningError, ask
 
@@ -239,24 +243,24 @@ def start_walk(directory: Path, resume: bool, force: bool, wait_seconds: float, 
             if time.monotonic() >= deadline:
                 raise
             time.sleep(0.2)
-    talk.facts["walk"] = "resumed" if resume else "begun"
-    talk.tell("The walk goes on from here." if resume else "The walk has begun.")
+    console.document["walk"] = "resumed" if resume else "begun"
+    console.print("The walk goes on from here." if resume else "The walk has begun.")
 
 
 @node.command()
 @_directory
 @click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
 @with_node_extra
-def status(directory: Path, watch: bool, talk: Talk) -> None:
+def status(directory: Path, watch: bool, console: Console) -> None:
     """Where the walk is as far as this node knows, and how its neighbours are."""
-    if watch and (talk.as_json or talk.quiet):
+    if watch and (console.as_json or console.quiet):
         raise click.UsageError("--watch is for people who look on: leave it out.")
     opened = wl.node.NodeDirectory(directory)
     while True:
-        talk.facts = status_of(opened)
+        console.document = status_of(opened)
         if watch:
             click.clear()
-        talk.tell(status_page(talk.facts))
+        console.print(status_page(console.document))
         if not watch:
             return
         time.sleep(1.0)
@@ -268,7 +272,7 @@ def status(directory: Path, watch: bool, talk: Talk) -> None:
               help="The model directory to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite a model that is there.")
 @with_node_extra
-def model(directory: Path, out: Path, force: bool, talk: Talk) -> None:
+def model(directory: Path, out: Path, force: bool, console: Console) -> None:
     """Write the newest model this node has seen, or the final one, as a model directory.
 
     `walklearn predict` and `walklearn export` take it.
@@ -277,10 +281,10 @@ def model(directory: Path, out: Path, force: bool, talk: Talk) -> None:
     trained, final = wl.node.newest_model(opened)
     trained.save(out, overwrite=force)
     which = "the final model" if final else "not final yet: the newest model seen here"
-    talk.facts |= {"out": str(out), "final": final, "updates": trained.updates}
-    talk.tell(f"{out}: {which}, {plural(trained.updates, 'update')}.")
+    console.document |= {"out": str(out), "final": final, "updates": trained.updates}
+    console.print(f"{out}: {which}, {plural(trained.updates, 'update')}.")
     if final:
-        talk.tell(confirmation(status_of(opened)))
+        console.print(confirmation(status_of(opened)))
 
 
 node.add_command(book)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import click
 
-from walklearn.cli.console import talking
+from walklearn.cli.console import with_console
 from walklearn.cli.user_errors import BadInput
 from walklearn.extras import extra
 
@@ -15,9 +15,9 @@ from walklearn.extras import extra
 def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
     """Name the extra of a missing package, and report errors of the store as user errors.
 
-    The rest is that of every command (`talking`).
+    The rest is that of every command (`with_console`).
     """
-    return _node_errors()(talking(command))
+    return _node_errors()(with_console(command))
 
 
 @contextmanager

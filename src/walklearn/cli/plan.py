@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from walklearn.cli.console import WIDTH, Talk, talking
+from walklearn.cli.console import WIDTH, Console, with_console
 from walklearn.cli.data_options import (
     TARGET_SCALE,
     Task,
@@ -79,8 +79,8 @@ def plan() -> None:
 
 @plan.command()
 @with_options(_NEW_OPTIONS)
-@talking
-def new(out: Path, talk: Talk, **options: Any) -> None:
+@with_console
+def new(out: Path, console: Console, **options: Any) -> None:
     """Make a plan from a schema and public facts, as `walklearn advise` does, and explain it.
 
     With ε the walk is uniform, which discloses nothing about the rows, and clip, noise, step and
@@ -98,11 +98,11 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
         made = Plan.from_text(text, str(out))
         made.check_usable()
     out.write_text(text, encoding="utf-8")
-    talk.facts["out"] = str(out)
-    talk.tell(f"{out} is for everybody who takes part:\n")
-    _explain(made, talk)
+    console.document["out"] = str(out)
+    console.print(f"{out} is for everybody who takes part:\n")
+    _explain(made, console)
     accepted = "" if made.privacy.protects_model else " --accept-unprotected"
-    talk.tell(
+    console.print(
         "\nNext, beside the rows of each: "
         f"walklearn node init mynode --plan {out} --data …{accepted}"
     )
@@ -112,8 +112,8 @@ def new(out: Path, talk: Talk, **options: Any) -> None:
 @click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data", type=click.Path(path_type=Path, dir_okay=False), multiple=True,
               help="A file of rows that should fit the plan.")  # fmt: skip
-@talking
-def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
+@with_console
+def check(plan: Path, data: tuple[Path, ...], console: Console) -> None:
     """Check the file PLAN, and say in plain words what it comes to and what to mind."""
     from walklearn.node.agreement.node_rows import read_node_rows
     from walklearn.node.agreement.plan import Plan
@@ -121,11 +121,11 @@ def check(plan: Path, data: tuple[Path, ...], talk: Talk) -> None:
     read = Plan.read(plan)
     read.check_usable()
     rows = {str(path): len(read_node_rows(path, read).y) for path in data}
-    talk.facts["rows"] = rows
-    talk.tell(f"{plan} can be used:\n")
-    _explain(read, talk)
+    console.document["rows"] = rows
+    console.print(f"{plan} can be used:\n")
+    _explain(read, console)
     for path, count in rows.items():
-        talk.tell(f"{path}: {plural(count, 'row')}, all of which fit.")
+        console.print(f"{path}: {plural(count, 'row')}, all of which fit.")
 
 
 def plan_from(**given: Any) -> str:
@@ -147,17 +147,17 @@ def plan_from(**given: Any) -> str:
     return text_of(fit, encoding, options, classes, scale)
 
 
-def _explain(plan: Plan, talk: Talk) -> None:
+def _explain(plan: Plan, console: Console) -> None:
     from walklearn.cli.plan_text import explained, notes
 
     topics = explained(plan)
-    talk.facts |= {"digest": plan.digest, "plan": plan.to_dict()}
-    talk.facts |= {"explained": dict(topics), "notes": notes(plan)}
+    console.document |= {"digest": plan.digest, "plan": plan.to_dict()}
+    console.document |= {"explained": dict(topics), "notes": notes(plan)}
     width = max(len(topic) for topic, _ in topics) + 2
     for topic, text in topics:
-        talk.tell(click.wrap_text(text, WIDTH, topic.ljust(width), " " * width))
+        console.print(click.wrap_text(text, WIDTH, topic.ljust(width), " " * width))
     for note in notes(plan):
-        talk.note(note)
+        console.note(note)
 
 
 def _listed(values: str | None) -> tuple[str, ...] | None:

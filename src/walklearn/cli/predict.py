@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from walklearn.cli.console import Talk, csv_text, talking
+from walklearn.cli.console import Console, csv_text, with_console
 
 
 @click.command()
@@ -19,10 +19,10 @@ from walklearn.cli.console import Talk, csv_text, talking
 @click.option("--proba", is_flag=True, help="Also the probability of each class.")
 @click.option("--delimiter", help="What separates the cells of a CSV file; guessed by default.")
 @click.option("--force", is_flag=True, help="Overwrite the file given by --out.")
-@talking
+@with_console
 def predict(
     model: Path, data: Path, out: Path | None, proba: bool, delimiter: str | None, force: bool,
-    talk: Talk,
+    console: Console,
 ) -> None:  # fmt: skip
     """Predict with the model directory MODEL for each row of the file DATA.
 
@@ -58,20 +58,20 @@ def predict(
         raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
     text = csv_text(columns, zip(*columns.values(), strict=True))
     if out is None:
-        talk.give(text, predictions=columns)
+        console.output(text, predictions=columns)
     else:
         from walklearn.files.atomic_write import atomic_write
 
         atomic_write(out, text.encode())
-        talk.facts["out"] = str(out)
-        talk.aside(f"{out}: {plural(len(predicted), 'prediction')}.")
-    talk.facts["rows"] = len(predicted)
+        console.document["out"] = str(out)
+        console.log(f"{out}: {plural(len(predicted), 'prediction')}.")
+    console.document["rows"] = len(predicted)
     if trained.target in table:
         with suppress(DataError):  # new rows may well have an empty column for the target
             wrong = unknown_labels(table, trained.target, np.array(trained.classes or ()))
             if wrong is not None:
-                talk.note(f"how good that is cannot be told. {wrong}")
+                console.note(f"how good that is cannot be told. {wrong}")
                 return
             score = score_of(trained.kind, predicted, table[trained.target])
-            talk.facts["score"] = score._asdict()
-            talk.aside(f"{data}: {score}")
+            console.document["score"] = score._asdict()
+            console.log(f"{data}: {score}")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import walklearn as wl
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 from walklearn.extras import extra
 from walklearn.privacy import MECHANISMS
 from walklearn.wording import plural
@@ -48,10 +48,10 @@ def privacy() -> None:
 @_mechanism
 @click.option("--accounting", type=click.Choice(["tight", "lemma"]), default="tight",
               show_default=True, help="Exact, or the paper's lemma (gamma only).")  # fmt: skip
-@talking
+@with_console
 def calibrate(
     epsilon: float, delta: float, bounds: tuple[float, float], mechanism: str, accounting: Any,
-    talk: Talk,
+    console: Console,
 ) -> None:  # fmt: skip
     """The least noise that gives (ε, δ) for values within the bounds."""
     from walklearn.privacy.accounting.printing import format_upper
@@ -60,7 +60,7 @@ def calibrate(
         mechanism, epsilon=epsilon, delta=delta, bounds=bounds, accounting=accounting
     )
     middle = 0.5 * (bounds[0] + bounds[1])
-    facts = talk.facts = {
+    facts = console.document = {
         "mechanism": repr(found),
         "delta": found.delta(epsilon),
         "epsilon": found.epsilon(delta),
@@ -68,7 +68,7 @@ def calibrate(
         "mean": float(found.mean(middle)),
         "standard_deviation": float(found.variance(middle)) ** 0.5,
     }
-    talk.tell(
+    console.print(
         f"{facts['mechanism']}\n"
         f"  delta at epsilon = {format_upper(epsilon)}:  {format_upper(found.delta(epsilon))}\n"
         f"  epsilon at delta = {format_upper(delta)}:  {format_upper(found.epsilon(delta))}\n"
@@ -82,11 +82,11 @@ def calibrate(
 @_epsilon
 @_delta
 @_bounds
-@talking
-def compare(epsilon: float, delta: float, bounds: tuple[float, float], talk: Talk) -> None:
+@with_console
+def compare(epsilon: float, delta: float, bounds: tuple[float, float], console: Console) -> None:
     """Compare the errors of all mechanisms at the same (ε, δ)."""
     comparison = wl.privacy.compare(epsilon=epsilon, delta=delta, bounds=bounds)
-    talk.tell(str(comparison))
+    console.print(str(comparison))
     rows = [
         {
             "mechanism": row.kind,
@@ -98,7 +98,7 @@ def compare(epsilon: float, delta: float, bounds: tuple[float, float], talk: Tal
         }
         for row in comparison.rows
     ]
-    talk.facts |= {
+    console.document |= {
         "rows": rows,
         "constant": comparison.constant_error,
         "verdict": comparison.verdict,
@@ -110,8 +110,10 @@ def compare(epsilon: float, delta: float, bounds: tuple[float, float], talk: Tal
 @click.option("--theta", type=float, multiple=True, help="Noise levels of the left picture.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               default=Path("privacy.png"), show_default=True)  # fmt: skip
-@talking
-def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path, talk: Talk) -> None:
+@with_console
+def plot(
+    bounds: tuple[float, float], theta: tuple[float, ...], out: Path, console: Console
+) -> None:
     """The paper's Figure 1 for these bounds: δ against ε, and θ against ε.
 
     Left: δ of the Gamma mechanism by the paper's lemma (dashed) and exactly (solid), with the
@@ -122,8 +124,8 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path, talk:
 
     out.parent.mkdir(parents=True, exist_ok=True)
     draw(figure1.for_bounds(bounds, theta)).savefig(out, dpi=144)
-    talk.facts["picture"] = str(out)
-    talk.tell(f"Picture: {out}")
+    console.document["picture"] = str(out)
+    console.print(f"Picture: {out}")
 
 
 @privacy.command()
@@ -136,10 +138,10 @@ def plot(bounds: tuple[float, float], theta: tuple[float, ...], out: Path, talk:
               help="Norm that a visit's gradient is clipped to.")  # fmt: skip
 @click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@talking
+@with_console
 def attack(
     nodes: int, dimension: int, steps: int, epsilon: float, delta: float, clip: float,
-    max_contributions: int, seed: int, talk: Talk,
+    max_contributions: int, seed: int, console: Console,
 ) -> None:  # fmt: skip
     """Recover rows from consecutive tokens, with and without protection.
 
@@ -153,13 +155,15 @@ def attack(
         epsilon=epsilon, delta=delta, clip=clip, max_contributions=max_contributions,
         protect="node",
     )  # fmt: skip
-    talk.tell(f"Uniform walk on {graph}, {plural(steps, 'visit')}, {plural(dimension, 'feature')}.")
+    console.print(
+        f"Uniform walk on {graph}, {plural(steps, 'visit')}, {plural(dimension, 'feature')}."
+    )
     for title, protection in (("in the clear", None), (f"with {noise}", noise)):
         found = wl.attack(
             problem, graph, wl.walks.Uniform(), wl.PowerStep(0.1), steps, protection, seed
         )
-        talk.facts[title] = {"recovered": found.recovered, "nodes": len(found.nodes)}
-        talk.tell(f"{title}:\n  {found}")
+        console.document[title] = {"recovered": found.recovered, "nodes": len(found.nodes)}
+        console.print(f"{title}:\n  {found}")
 
 
 @privacy.command()
@@ -185,11 +189,11 @@ def attack(
               help="Probability that the lower bounds are true.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0),
               help="Audit simulated noise from this seed. Default: audit real noise.")  # fmt: skip
-@talking
+@with_console
 def audit(
     mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float] | None,
     of_walk: bool, max_contributions: int, protect: Any, engine: str | None, samples: int | None,
-    confidence: float, seed: int | None, talk: Talk,
+    confidence: float, seed: int | None, console: Console,
 ) -> None:  # fmt: skip
     """Search for evidence against a privacy claim, by running the code that draws the noise.
 
@@ -219,9 +223,9 @@ def audit(
                 noise, delta=delta, walks=samples, confidence=confidence, seed=seed, engine=code
             )
             audits.append(replace(audit_result, engine=name))
-            talk.tell(str(audits[-1]))
+            console.print(str(audits[-1]))
         violated = any(each.violated for each in audits)
-        talk.facts |= {
+        console.document |= {
             "claim": repr(noise),
             "verdict": "VIOLATED" if violated else "consistent",
             "audits": [{**asdict(each), "verdict": each.verdict} for each in audits],
@@ -231,6 +235,6 @@ def audit(
         raise ValueError("give the public bounds of the values, --bounds LO HI, or --walk.")
     audited = wl.privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
     result = wl.privacy.audit(audited, epsilon, samples=samples, confidence=confidence, seed=seed)
-    talk.facts |= {"claim": repr(audited), **asdict(result), "verdict": result.verdict}
-    talk.tell(f"{audited}\n{result}")
+    console.document |= {"claim": repr(audited), **asdict(result), "verdict": result.verdict}
+    console.print(f"{audited}\n{result}")
     raise SystemExit(int(result.violated))

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 
 
 @click.command()
 @click.argument("results", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               help="The page to write; report.html in RESULTS when left out.")  # fmt: skip
-@talking
-def report(results: tuple[Path, ...], out: Path | None, talk: Talk) -> None:
+@with_console
+def report(results: tuple[Path, ...], out: Path | None, console: Console) -> None:
     """Draw the stored RESULTS as one HTML page; nothing is computed anew.
 
     RESULTS are directories of studies that walklearn run or reproduce has written, or
@@ -33,5 +33,5 @@ def report(results: tuple[Path, ...], out: Path | None, talk: Talk) -> None:
             raise click.UsageError("say with --out where the page of several directories goes")
         out = results[0] / "report.html"
     written = write_report(results, out, shipped_texts())
-    talk.facts["report"] = str(written)
-    talk.tell(f"Report: {written}")
+    console.document["report"] = str(written)
+    console.print(f"Report: {written}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import walklearn as wl
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import with_options
 from walklearn.cli.run import WORKERS, run_to_end
 from walklearn.cli.user_errors import writing
@@ -20,8 +20,10 @@ from walklearn.cli.user_errors import writing
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
               show_default=True, help="Directory for tables, pictures and the page.")  # fmt: skip
 @with_options(WORKERS)
-@talking
-def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **workers: Any) -> None:
+@with_console
+def reproduce(
+    names: tuple[str, ...], quick: bool, out: Path, console: Console, **workers: Any
+) -> None:
     """Every figure of the paper, a verdict on every claim, and experiments beyond it.
 
     NAMES choose some of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
@@ -49,25 +51,25 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, talk: Talk, **work
     tallies = []
     for name in chosen:
         if name in COMPUTED:
-            talk.tell(f"{name}: computed, not simulated")
+            console.print(f"{name}: computed, not simulated")
             with writing(out / name):
                 folder, picture = figure1.compute(name, out)
                 save(draw(picture), folder, name)
             continue
         study = shipped_study(name)
-        results = run_to_end(study.quick() if quick else study, out, talk, 3, **workers)
+        results = run_to_end(study.quick() if quick else study, out, console, 3, **workers)
         with writing(out / name):
             picture = PICTURES[name](Stored(wl.studies.Results.open(out / name), out))
             save(draw(picture), out / name, name)
         tallies += findings.tally(name, results.verdicts())
-    stored = [out / name for name in _shown(chosen, out, talk)]
+    stored = [out / name for name in _shown(chosen, out, console)]
     with writing(out):
         write_report(stored, out / "report.html", shipped_texts())
     if tallies:
-        talk.tell("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
-        talk.show(findings.HEADER, tallies)
-    talk.facts |= {"chosen": chosen, "report": str(out / "report.html")}
-    talk.tell(f"\nReport: {out / 'report.html'}")
+        console.print("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
+        console.print_table(findings.HEADER, tallies)
+    console.document |= {"chosen": chosen, "report": str(out / "report.html")}
+    console.print(f"\nReport: {out / 'report.html'}")
 
 
 def _check(names: list[str], out: Path, **workers: Any) -> None:
@@ -83,21 +85,21 @@ def _check(names: list[str], out: Path, **workers: Any) -> None:
             wl.studies.Results.open(out / name)  # not if another version wrote it
 
 
-def _shown(chosen: list[str], out: Path, talk: Talk) -> list[str]:
+def _shown(chosen: list[str], out: Path, console: Console) -> list[str]:
     """All that is stored in `out`: a page of a few studies would replace that of all."""
     from walklearn.studies.paper.catalogue import NAMES
 
     stored = {file.parent.name for file in out.glob("*/about.json")}
     ordered = [*(name for name in NAMES if name in stored), *sorted(stored.difference(NAMES))]
-    return [name for name in ordered if name in chosen or _is_drawable(out / name, talk)]
+    return [name for name in ordered if name in chosen or _is_drawable(out / name, console)]
 
 
-def _is_drawable(folder: Path, talk: Talk) -> bool:
+def _is_drawable(folder: Path, console: Console) -> bool:
     """Whether it holds anything to draw, under its own name and not as a copy of another."""
     try:
         results = wl.studies.Results.open(folder)
     except wl.studies.ResultsError as error:
-        talk.tell(f"Note: not on the page: {error}")
+        console.print(f"Note: not on the page: {error}")
         return False
     has_rows = results.finished_count > 0 or not results.about["cells"]  # computed: without cells
     return has_rows and results.about["study"] == folder.name

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import walklearn as wl
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import with_options
 from walklearn.cli.user_errors import BadInput
 from walklearn.wording import plural
@@ -33,8 +33,8 @@ WORKERS = [
               show_default=True, help="Where the study gets a directory of its own.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="The smaller run that the study describes.")
 @with_options(WORKERS)
-@talking
-def run(study: Path, out: Path, quick: bool, talk: Talk, **workers: Any) -> None:
+@with_console
+def run(study: Path, out: Path, quick: bool, console: Console, **workers: Any) -> None:
     """Run the study in the file STUDY: a grid of graphs, problems, methods and step sizes.
 
     Each finished cell of the grid is kept in OUT/name-of-the-study; the same command goes on
@@ -49,23 +49,27 @@ def run(study: Path, out: Path, quick: bool, talk: Talk, **workers: Any) -> None
     from walklearn.studies.paper import findings
 
     described = wl.studies.Study.read(study)
-    results = run_to_end(described.quick() if quick else described, out, talk, **workers)
+    results = run_to_end(described.quick() if quick else described, out, console, **workers)
     verdicts = results.verdicts()
     if len(verdicts) > MAX_LINES:  # a line for each claim
-        talk.show(findings.HEADER, findings.tally(results.study.name, verdicts))
+        console.print_table(findings.HEADER, findings.tally(results.study.name, verdicts))
     elif not verdicts.empty:  # a line for each reading of every claim
-        talk.show(findings.READING_HEADER, findings.lines(verdicts))
+        console.print_table(findings.READING_HEADER, findings.lines(verdicts))
 
 
 def run_to_end(
-    study: wl.studies.Study, out: Path, talk: Talk, most_notes: int | None = None, **workers: Any
+    study: wl.studies.Study,
+    out: Path,
+    console: Console,
+    max_notes: int | None = None,
+    **workers: Any,
 ) -> wl.studies.Results:
     """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
     from walklearn.studies.pools import WorkerDiedError
     from walklearn.studies.provenance import notes
 
     cells = len(study.cells())
-    talk.tell(
+    console.print(
         f"{study.name}: {plural(cells, 'cell')}, {plural(study.instances, 'instance')} of "
         f"{plural(study.updates, 'update')}" + (" (quick)" if study.is_quick else "")
     )
@@ -87,14 +91,14 @@ def run_to_end(
             "cells are kept; make room and give the same command again."
         ) from error
     all_notes = notes(results)
-    for note in all_notes[:most_notes]:
-        talk.tell(f"Note: {note}")
-    if most_notes is not None and len(all_notes) > most_notes:
-        talk.tell(
-            f"Note: … and {len(all_notes) - most_notes} more; walklearn run tells all of them."
+    for note in all_notes[:max_notes]:
+        console.print(f"Note: {note}")
+    if max_notes is not None and len(all_notes) > max_notes:
+        console.print(
+            f"Note: … and {len(all_notes) - max_notes} more; walklearn run tells all of them."
         )
-    talk.tell(f"Results: {results.directory}")
-    talk.facts.setdefault("studies", {})[study.name] = {
+    console.print(f"Results: {results.directory}")
+    console.document.setdefault("studies", {})[study.name] = {
         "results": str(results.directory),
         "cells": cells,
         "quick": study.is_quick,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from numpy.typing import NDArray
 
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import task_of
 from walklearn.tables import Table, read_table
 from walklearn.tables.encoding import Encoding, is_crushed
@@ -45,8 +45,8 @@ _TARGET = """\
               help="A column that is text even if it looks like numbers.")  # fmt: skip
 @click.option("--delimiter", help="What separates the cells of a CSV file. Default: guessed.")
 @click.option("--out", type=click.Path(path_type=Path), help="A file; default: print it.")
-@talking
-def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
+@with_console
+def schema(data: Path, out: Path | None, console: Console, **options: Any) -> None:
     """Write a schema of the columns of DATA, to be filled in with public numbers.
 
     Its own numbers come from the rows, and it says so: a training with ε refuses them until you
@@ -70,16 +70,16 @@ def schema(data: Path, out: Path | None, talk: Talk, **options: Any) -> None:
         centre, spread, *_ = _numbers(table[number])
         entry = "\n".join([f"[{toml_key(number)}]", "from_rows = true", centre, spread])
         text += "\n" + _TARGET.format(entry=entry)
-    talk.facts["columns"] = list(features)
+    console.document["columns"] = list(features)
     if out is None:
-        talk.give(text, schema=text)
+        console.output(text, schema=text)
     else:
         out.write_text(text, encoding="utf-8")
-        talk.facts["out"] = str(out)
-        talk.tell(
+        console.document["out"] = str(out)
+        console.print(
             f"{out} has {plural(len(list(features)), 'column')}. Its numbers come from the rows:"
         )
-        talk.tell("put public ones there, and take the lines from_rows = true out.")
+        console.print("put public ones there, and take the lines from_rows = true out.")
 
 
 def schema_of(table: Table, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PRIVACY_OPTIONS,
@@ -105,8 +105,10 @@ _OPTIONS = [
 @with_options(PRIVACY_OPTIONS)
 @with_options(_OPTIONS)
 @with_options(TRACKING_OPTIONS)
-@talking
-def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **options: Any) -> None:
+@with_console
+def train(
+    data: Path, out: Path, force: bool, resume: bool, console: Console, **options: Any
+) -> None:
     """Train a model on the rows of the file DATA and keep it in the directory OUT.
 
     DATA is CSV, Parquet, npz or SVMlight. Each row belongs to a node of the graph: the one that
@@ -132,19 +134,19 @@ def train(data: Path, out: Path, force: bool, resume: bool, talk: Talk, **option
         options["graph_seed"] = graph_seed(out, resume, options["seed"])
         asked_of_data = DataOptions.take(options)
         prepared = _prepared(data, asked_of_data, options, out if resume else None)
-    trained = _train(prepared, talk)
+    trained = _train(prepared, console)
     details, remedy = dict[str, Any](), "The full budget is spent, so it cannot be resumed."
     if not prepared.fit.request.is_private:
         details = {"plan": prepared.estimator.fit_plan_.digest}
         details["graph_seed"] = options["graph_seed"]
         remedy = "The same command with --resume continues from there."
     trained.model.with_details(details).save(out, overwrite=force or resume)
-    talk.facts |= {"out": str(out), **facts_of(trained)}
-    tell(talk, trained, out)
+    console.document |= {"out": str(out), **facts_of(trained)}
+    tell(console, trained, out)
     for note in trained.notes:
-        talk.note(note)
+        console.note(note)
     if trained.model.details.get("interrupted"):
-        talk.note(
+        console.note(
             f"interrupted: {out} holds the model after {plural(trained.model.updates, 'update')}. "
             + remedy
         )
@@ -251,7 +253,7 @@ def _prepared(
     return _Prepared(estimator, rows, network, tested, tracker, notes, record, fit, caught, done)
 
 
-def _train(prepared: _Prepared, talk: Talk) -> Trained:
+def _train(prepared: _Prepared, console: Console) -> Trained:
     """Train the model and evaluate it."""
     from sklearn import config_context
 
@@ -263,11 +265,11 @@ def _train(prepared: _Prepared, talk: Talk) -> Trained:
     # Warnings and costs come before the run is charged.
     before = notes_before(fit.plan, network, fit.posed.problem)
     for each in caught:
-        talk.note(str(each.message))
+        console.note(str(each.message))
     for line in fit.summary:
-        talk.aside(line)
+        console.log(line)
     for note in before:
-        talk.note(note)
+        console.note(note)
     record.charge(fit.ledger)
     with config_context(assume_finite=True), warnings.catch_warnings(record=True) as later:
         warnings.simplefilter("always")

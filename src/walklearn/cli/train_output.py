@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from walklearn.cli.console import WIDTH, Talk, wrapped_sentences
+from walklearn.cli.console import WIDTH, Console, wrapped_sentences
 from walklearn.cli.tracking import how_to_look_at
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def facts_of(trained: Trained) -> dict[str, Any]:
     return facts | {"training": training, "for_the_owner_alone": owners} | notes
 
 
-def tell(talk: Talk, trained: Trained, out: Path) -> None:
+def tell(console: Console, trained: Trained, out: Path) -> None:
     """Print what was trained, how good it is, and what it revealed."""
     from walklearn.wording import plural
 
@@ -162,30 +162,30 @@ def tell(talk: Talk, trained: Trained, out: Path) -> None:
     rows = [
         ["data", f"{size} on {network}"],
         ["walk", f"{model.walk}: {walked}"],
-        *([["loss", loss]] if talk.verbose else []),
+        *([["loss", loss]] if console.verbose else []),
         *([name, str(score)] for name, score in trained.scores.items()),
     ]
-    talk.show(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
-    talk.tell()
+    console.print_table(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
+    console.print()
     total = []
     if trained.total is not None:
         total = [f"Total over all runs on any of these rows, {trained.total}"]
-    if talk.verbose:
-        _tell_privacy(talk, trained, out)
+    if console.verbose:
+        _tell_privacy(console, trained, out)
         for line in total:
-            talk.tell(line)
+            console.print(line)
     else:
         private, *others = (f"{name}: {what}" for name, what in _privacy_in_short(model).items())
         for line in (click.wrap_text(private, WIDTH, "", "  "), *total):
-            talk.tell(line)
+            console.print(line)
         for line in others:
-            talk.tell(click.wrap_text(line, WIDTH, "", "  "))
+            console.print(click.wrap_text(line, WIDTH, "", "  "))
         if trained.is_claimed:
-            _list(talk, model, "taken_to_be_public")
-        talk.tell(f"More: --verbose, or {out / 'report.md'}.")
+            _list(console, model, "taken_to_be_public")
+        console.print(f"More: --verbose, or {out / 'report.md'}.")
     if trained.logged is not None:
-        talk.tell("\n" + how_to_look_at(trained.logged))
-    talk.tell(f"\nThe model is in {out}. Next: walklearn predict {quote(str(out))} new.csv")
+        console.print("\n" + how_to_look_at(trained.logged))
+    console.print(f"\nThe model is in {out}. Next: walklearn predict {quote(str(out))} new.csv")
 
 
 def _privacy_in_short(model: Model) -> dict[str, str]:
@@ -194,17 +194,17 @@ def _privacy_in_short(model: Model) -> dict[str, str]:
     return {"Private": f"{claim}.", "Not private": model.privacy["not_protected"][0]}
 
 
-def _list(talk: Talk, model: Model, heading: str) -> None:
-    talk.tell(f"{heading.replace('_', ' ').capitalize()}:")
-    talk.tell(wrapped_sentences(model.privacy[heading]))
+def _list(console: Console, model: Model, heading: str) -> None:
+    console.print(f"{heading.replace('_', ' ').capitalize()}:")
+    console.print(wrapped_sentences(model.privacy[heading]))
 
 
-def _tell_privacy(talk: Talk, trained: Trained, out: Path) -> None:
+def _tell_privacy(console: Console, trained: Trained, out: Path) -> None:
     model = trained.model
     for heading in ("protected", "not_protected", "taken_to_be_public"):
         if model.privacy[heading]:
-            _list(talk, model, heading)
-            talk.tell()
+            _list(console, model, heading)
+            console.print()
     if trained.is_claimed:
         real = model.claim.is_private
         owners = (
@@ -213,4 +213,4 @@ def _tell_privacy(talk: Talk, trained: Trained, out: Path) -> None:
                 ", so that you can publish it." if real else "."
             )
         )  # fmt: skip
-        talk.tell(click.wrap_text(owners, WIDTH))
+        console.print(click.wrap_text(owners, WIDTH))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from walklearn.cli.console import Talk, talking
+from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import described_graph
 from walklearn.cli.user_errors import BadInput, named_as_options
 from walklearn.cli.walk_panel import Curve, walk_panel
@@ -46,10 +46,10 @@ MAX_NODES = 200  # processes that one machine runs
               show_default=True, help="For the nodes, the model and the picture.")  # fmt: skip
 @click.option("--view", is_flag=True,
               help="Watch it on a page in the browser, kill nodes and start them.")  # fmt: skip
-@talking
+@with_console
 def up(
     nodes: int | None, graph: str, walk: str, epsilon: float | None, delta: float | None,
-    updates: int, seed: int, out: Path, view: bool, talk: Talk,
+    updates: int, seed: int, out: Path, view: bool, console: Console,
 ) -> None:  # fmt: skip
     """Start a whole network on this machine and watch it learn.
 
@@ -84,26 +84,26 @@ def up(
     with named_as_options():
         Plan.from_text(trial.plan, "plan.toml").check_usable()
     if privacy is not None:
-        talk.tell("ε = ∞: L_i is released with noise, and the model goes in the clear.")
-    talk.tell(f"Making {drawn.node_count} nodes in {out}: keys, rows, invites …")
+        console.print("ε = ∞: L_i is released with noise, and the model goes in the clear.")
+    console.print(f"Making {drawn.node_count} nodes in {out}: keys, rows, invites …")
     with LocalNetwork.create(out, trial.plan, trial.graph, trial.rows()) as network:
         try:
             network.start()
-            talk.tell(f"{drawn.node_count} processes run.")
-            with _view(network, trial, f"{graph}, {walk} walk", view, talk) as page:
-                talk.tell(f"The walk begins at {network.directories[0].settings.name}.")
+            console.print(f"{drawn.node_count} processes run.")
+            with _view(network, trial, f"{graph}, {walk} walk", view, console) as page:
+                console.print(f"The walk begins at {network.directories[0].settings.name}.")
                 network.start_walk()
-                last, curve = _watch(network, trial, page, talk)
-                _conclude(network, trial, last, curve, out, talk)
+                last, curve = _watch(network, trial, page, console)
+                _conclude(network, trial, last, curve, out, console)
                 if page is not None:
-                    _stay(network, trial, page, talk)
+                    _stay(network, trial, page, console)
         except LocalNetworkError as error:
             raise click.ClickException(str(error)) from error
 
 
 @contextmanager
 def _view(
-    network: LocalNetwork, trial: Trial, about: str, wanted: bool, talk: Talk
+    network: LocalNetwork, trial: Trial, about: str, wanted: bool, console: Console
 ) -> Iterator[NetworkView | None]:
     """Show the page and wait for a browser to look at it; None where no page is wanted."""
     if not wanted:
@@ -113,7 +113,7 @@ def _view(
 
     view = NetworkView(network, trial, about)
     with view.page:
-        talk.announce(f"Open this page, and the walk begins: {view.page.address}")
+        console.announce(f"Open this page, and the walk begins: {view.page.address}")
         view.page.opened.wait()
         view.begin()
         yield view
@@ -133,14 +133,14 @@ def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> 
 
 
 def _watch(
-    network: LocalNetwork, trial: Trial, view: NetworkView | None, talk: Talk
+    network: LocalNetwork, trial: Trial, view: NetworkView | None, console: Console
 ) -> tuple[Glimpse, Curve]:
     """Show the walk until it ends; returns the last glimpse, and the error as it fell."""
     from walklearn.node.trial.two_gaussians import watch
 
     curve: Curve = []
     begin = time.monotonic()
-    with walk_panel(talk) as show:
+    with walk_panel(console) as show:
         for glimpse in watch(network, trial):
             if glimpse.error is not None and (not curve or curve[-1][0] < glimpse.updates):
                 curve.append((glimpse.updates, glimpse.error))
@@ -151,11 +151,11 @@ def _watch(
     return glimpse, curve
 
 
-def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, talk: Talk) -> None:
+def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, console: Console) -> None:
     """Keep the page alive, with its buttons, until Ctrl-C."""
     from walklearn.node.trial.two_gaussians import watch
 
-    talk.announce("The nodes and the page stay until Ctrl-C.")
+    console.announce("The nodes and the page stay until Ctrl-C.")
     while True:
         for glimpse in watch(network, trial):
             view.show(glimpse)
@@ -163,7 +163,7 @@ def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, talk: Talk) ->
 
 
 def _conclude(
-    network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path, talk: Talk
+    network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path, console: Console
 ) -> None:
     """Print the table and whether all nodes agree, and write the model and the picture."""
     from walklearn.node.disk.kept_model import newest_model
@@ -174,7 +174,7 @@ def _conclude(
          str(node.handovers), "yes" if node.final else "no"]
         for number, node in enumerate(last.nodes)
     ]  # fmt: skip
-    talk.show(["node", "neighbours", "updates", "handovers", "final model"], rows)
+    console.print_table(["node", "neighbours", "updates", "handovers", "final model"], rows)
     there = [number for number, node in enumerate(last.nodes) if node.final]
     models = [network.newest(number) for number in there]
     bodies = {None if token is None else token.model.tobytes() for token in models}
@@ -187,7 +187,7 @@ def _conclude(
     final = models[0]
     assert final is not None
     error = trial.error(final.model)
-    talk.facts |= {
+    console.document |= {
         "out": str(out),
         "model": str(out / "model"),
         "updates": final.updates,
@@ -198,8 +198,8 @@ def _conclude(
     }  # fmt: skip
     every = f"{len(last.nodes)} nodes"
     who = f"All {every}" if len(models) == len(last.nodes) else f"{len(models)} of {every}"
-    talk.tell(
+    console.print(
         f"{who} hold the same final model, at ‖w − w*‖ = {error:.3g} after {final.updates} updates "
         f"(began at {curve[0][1]:.3g})."
     )
-    talk.tell(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")
+    console.print(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from walklearn.cli.console import Talk
+    from walklearn.cli.console import Console
     from walklearn.node.trial.two_gaussians import Glimpse
 
 Curve = list[tuple[int, float]]
@@ -22,16 +22,16 @@ _DOTS = {"down": "○", "starting": "◌", "frozen": "◌"}
 
 
 @contextmanager
-def walk_panel(talk: Talk) -> Iterator[Show]:
+def walk_panel(console: Console) -> Iterator[Show]:
     """Yield a function that displays a snapshot of the network."""
-    if talk.quiet or talk.as_json or not sys.stdout.isatty():
+    if console.quiet or console.as_json or not sys.stdout.isatty():
         due = 0.0
 
         def line(glimpse: Glimpse, seconds: float, curve: Curve) -> None:
             nonlocal due
             if seconds >= due:
                 due = seconds + _LINE_SECONDS
-                talk.tell(
+                console.print(
                     f"{seconds:5.1f} s  {glimpse.updates:>6,} of {glimpse.of:,} updates  "
                     f"‖w − w*‖ = {_error(glimpse):<8}  {_where(glimpse)}"
                 )

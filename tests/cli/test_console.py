@@ -13,7 +13,7 @@ import pytest
 
 from tests.running import invoke
 from walklearn.cli import main
-from walklearn.cli.console import Talk
+from walklearn.cli.console import Console
 from walklearn.models import Model
 
 COMMON = {"as_json", "verbose", "quiet"}
@@ -62,7 +62,7 @@ COMMANDS = dict(leaves())
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("talk")
+    folder = tmp_path_factory.mktemp("console")
     X = np.random.default_rng(1).normal(size=(40, 2))
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=np.where(X[:, 0] > 0, "yes", "no"))
     table.to_csv(folder / "rows.csv", index=False)
@@ -90,7 +90,7 @@ def words_of(path: str, fresh: str) -> list[str]:
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_command_has_all_three(path: str) -> None:
     options = {parameter.name: parameter for parameter in COMMANDS[path].params}
-    assert options.keys() >= COMMON, f"{path} lacks @talking"
+    assert options.keys() >= COMMON, f"{path} lacks @with_console"
     for name in COMMON:
         assert options[name].is_flag  # type: ignore[attr-defined]
         assert options[name].opts[0] == f"--{name.removeprefix('as_')}"
@@ -138,5 +138,5 @@ def test_results_come_first_then_what_is_private() -> None:
 
 
 def test_infinity_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    Talk(as_json=True, facts={"a": [float("inf"), 1.0], "b": {"c": float("nan")}}).end()
+    Console(as_json=True, document={"a": [float("inf"), 1.0], "b": {"c": float("nan")}}).finish()
     assert json.loads(capsys.readouterr().out) == {"a": [None, 1.0], "b": {"c": None}}
