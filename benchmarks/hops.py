@@ -141,9 +141,7 @@ def one_row_rows(library: ctypes.CDLL, size: Size, rounds: int) -> Iterator[Meas
         contestants["numpy"] = Contestant(loop.run, lambda: loop.updates, share=0.02)
     if size.gossip:
         gossip = CompiledGossip(
-            GossipSetting(
-                setting.objective, graph, wl.AsynchronousGossip(), setting.update.step_size
-            ),
+            GossipSetting(setting.objective, graph, wl.AsynchronousGossip(), setting.update),
             graph,
             streams_of(generators(1)),
         )

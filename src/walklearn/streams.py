@@ -27,8 +27,7 @@ array([0.76695362, 0.92113266])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,46 +35,33 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 Owner = Literal["replicate", "node"]
-_NOISE, _NODES = 1, 2  # what is spawned from a seed
+_NOISE, _NODES = 1, 2  # spawn keys
 
 
 class Streams(NamedTuple):
-    """Two streams: one to walk by, one for the noise on the model.
-
-    nodes: the streams that nodes have of their own; none where they share these.
-    """
+    """Two streams, one for the walk and one for the noise; if nodes have their own, also those."""
 
     walk: np.random.Generator
     noise: np.random.Generator
     nodes: NodeStreams | None = None
 
     def of(self, node: int) -> Streams:
-        """The streams that the node draws from."""
+        """Return the streams that the node draws from."""
         return self if self.nodes is None else self.nodes[node]
 
 
-class NodeStreams(Sequence[Streams]):
-    """The streams of the nodes of one replicate, each made when it is first asked for."""
+class NodeStreams(dict[int, Streams]):
+    """The streams of the nodes of one replicate, each made when it is first used."""
 
     def __init__(self, seed: np.random.SeedSequence, nodes: int) -> None:
+        super().__init__()
         self._seed, self._nodes = seed, nodes
-        self._made: dict[int, Streams] = {}
 
-    @overload
-    def __getitem__(self, node: int) -> Streams: ...
-    @overload
-    def __getitem__(self, node: slice) -> Sequence[Streams]: ...
-    def __getitem__(self, node: int | slice) -> Streams | Sequence[Streams]:
-        if isinstance(node, slice):
-            return [self[each] for each in range(*node.indices(self._nodes))]
+    def __missing__(self, node: int) -> Streams:
         if not 0 <= node < self._nodes:
             raise IndexError(f"there is no node {node}: nodes are 0..{self._nodes - 1}.")
-        if node not in self._made:
-            self._made[node] = generators(node_seed(self._seed, node))
-        return self._made[node]
-
-    def __len__(self) -> int:
-        return self._nodes
+        self[node] = generators(node_seed(self._seed, node))
+        return self[node]
 
 
 def replicate_seed(root: np.random.SeedSequence, replicate: int) -> np.random.SeedSequence:

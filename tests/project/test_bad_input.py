@@ -61,7 +61,7 @@ def hand_over(problem: wl.Problem) -> Any:
     streams = [generators(np.random.SeedSequence(1))]
     begun = ReferenceWalks(settings[0], RING, streams)
     begun.advance(5)
-    return ReferenceWalks(settings[1], RING, streams, begun.positions, begun.states)
+    return ReferenceWalks(settings[1], RING, streams, begun.positions)
 
 
 class Stay(walks.Uniform):

@@ -385,8 +385,8 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         'Stay() has no kernel. Pass engine="reference".'),
     "a step for memory": (
         lambda: remember(step_size=wl.PowerStep(0.1)),
-        "step_size= is short for update=updates.Sgd(step_size) and means nothing to Saga(). Leave "
-        "it out; Saga finds its step itself, or takes one as Saga(0.1)."),
+        "step_size= stands for update=updates.Sgd(step_size), so Saga() does not use it. Leave it "
+        "out. Saga finds its step itself, or takes one as Saga(0.1)."),
     "half an invite": (
         lambda: Invite.decode("walklearn1:alice@host:1/abc"),
         "the invite is incomplete or was changed on its way (its checksum does not fit): copy the "

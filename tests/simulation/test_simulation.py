@@ -247,13 +247,13 @@ INTERRUPTED = """
 
 AT_A_RECORD = """
 import itertools
-from walklearn.simulation.runner import Recording
-plain, calls = Recording._record, itertools.count(1)
+from walklearn.simulation.runner import Runner
+plain, calls = Runner._record, itertools.count(1)
 def record(*everything):
     plain(*everything)
     if next(calls) == 3:
         os.kill(os.getpid(), signal.SIGINT)
-Recording._record = record
+Runner._record = record
 """
 SOON = "threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()"
 

@@ -78,12 +78,13 @@ def test_the_token_carries_the_sum_of_the_stored_gradients(loss: Any, batch: int
     problem = make_problem(loss, rows=40)
     walking = batch_of(problem, updates.Saga(), batch)
     walking.advance(77)
-    token, states = walking.positions[0].token.update, walking.states[0]
+    token, states = walking.positions[0].token.update, walking.walkers[0].states
     gradients, nodes = np.zeros(problem.size), 0.0
     for node, state in states.items():
         _, x, _ = problem.linear_rows(node, ())
-        gradients += np.asarray(np.nan_to_num(state["slopes"]).T @ x).reshape(-1)
-        nodes += 1.0 - np.isnan(state["slopes"]).mean()
+        slopes = state.update["slopes"]
+        gradients += np.asarray(np.nan_to_num(slopes).T @ x).reshape(-1)
+        nodes += 1.0 - np.isnan(slopes).mean()
     np.testing.assert_allclose(token["gradient_sum"], gradients, atol=1e-9)
     assert np.isclose(token["nodes"], nodes)
 
@@ -132,16 +133,6 @@ def test_the_known_gradient_is_that_of_the_objective_once_the_model_has_converge
     known = update.known_gradient(problem, token)
     assert known is not None
     np.testing.assert_allclose(known, problem.full_gradient(token["model"]), atol=1e-5)
-
-
-def test_a_batch_continues_where_another_stopped() -> None:
-    problem = make_problem(rows=40)
-    whole, first = batch_of(problem, updates.Saga(), 2), batch_of(problem, updates.Saga(), 2)
-    whole.advance(100)
-    first.advance(40)
-    rest = ReferenceWalks(first.setting, GRAPH, first.streams, first.positions, first.states)
-    rest.advance(60)
-    np.testing.assert_array_equal(rest.models, whole.models)
 
 
 def test_arrays_of_another_objective_are_refused() -> None:

@@ -212,7 +212,7 @@ def test_the_first_weight_is_one_and_a_constant_importance_needs_no_estimate() -
         (walks.Uniform(normalise=True), "harmonic"),
         (walks.Weighted(privacy=MECHANISM, reweight="as-printed"), "true L_i"),
         (walks.Jumping(walks.Uniform(normalise=True)), "harmonic"),
-        (wl.SynchronousGossip(), "has none"),
+        (wl.SynchronousGossip(), "has no token"),
     ],
     ids=repr,
 )

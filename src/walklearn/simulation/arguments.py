@@ -1,4 +1,4 @@
-"""What a run is asked to do: checked at the edge, and put in numbers.
+"""Checks of the arguments of `simulate`, and the objects that they stand for.
 
 >>> from walklearn import graphs, walks
 >>> iterations_at(walks.Uniform(), graphs.ring(5), steps=1000, records=4)
@@ -14,34 +14,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from walklearn.checks import check_choice, check_kind, check_whole, is_whole, seed_error
+from walklearn.errors import CapabilityError
 from walklearn.graphs import Graph
 from walklearn.graphs.graph import check_node_count
 from walklearn.objectives import Problem
 from walklearn.objectives.objective import Objective
 from walklearn.privacy.protection import Protection
-from walklearn.simulation.averaging import (
-    GOSSIP,
-    AsynchronousGossip,
-    Gossip,
-    GradientTracking,
-    SynchronousGossip,
-)
+from walklearn.simulation.averaging import GOSSIP, Gossip, GossipSetting
 from walklearn.simulation.kernel_inputs import uncompiled_part
 from walklearn.simulation.user_losses import rejection_of
 from walklearn.streams import Owner
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
-from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import UPDATES, Update
+from walklearn.visit import Setting
 from walklearn.walks import WALKS, Walk
-from walklearn.walks.disclosure import mechanism_of
 from walklearn.wording import as_given
 
 Seed = int | np.random.SeedSequence | None
 
 
 def root_of(seed: Seed) -> np.random.SeedSequence:
-    """The root of all replicates' random streams: the seed, or one drawn by the system."""
+    """Return the root of all random streams: the seed, or one from the system's entropy."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if seed is not None and (not is_whole(seed) or seed < 0):
@@ -52,7 +46,7 @@ def root_of(seed: Seed) -> np.random.SeedSequence:
 def iterations_at(
     method: Walk | Gossip, graph: Graph, steps: int, records: int | ArrayLike
 ) -> NDArray[np.int64]:
-    """The iterations to record after, strictly increasing, the last one reaching `steps`."""
+    """Return the iterations to record after, increasing; the last one reaches `steps`."""
     per_iteration = updates_per_iteration(method, graph)
     last = -(-steps // per_iteration)
     if not is_whole(records):
@@ -71,37 +65,20 @@ def iterations_at(
 
 
 def updates_per_iteration(method: Walk | Gossip, graph: Graph) -> int:
-    """1 for a walk, 2 or N for gossip."""
+    """Return 1 for a walk, 2 or N for gossip."""
     return 1 if isinstance(method, Walk) else method.updates_per_iteration(graph)
 
 
 def gaps_of(gaps: bool | int) -> bool | int:
-    """Whether gaps are recorded, or over how many nodes."""
-    if isinstance(gaps, bool | np.bool_):
-        return bool(gaps)
-    if not is_whole(gaps) or gaps < 1:
-        raise ValueError(
-            f"gaps must be True, False or a whole number of nodes, at least 1, got {gaps!r}."
-        )
-    return int(gaps)
+    """Return True or False, or over how many nodes gaps are averaged."""
+    return bool(gaps) if isinstance(gaps, bool | np.bool_) else check_whole("gaps", gaps)
 
 
-def walk_of(method: object) -> Walk | Gossip:
-    """Return the walk or the gossip algorithm, which may be given by its name.
-
-    Parameters
-    ----------
-    method
-        A walk, a gossip algorithm, or the registered name of one.
-
-    Returns
-    -------
-    Walk or Gossip
-        A name stands for the default settings.
-    """
+def method_of(method: object) -> Walk | Gossip:
+    """Return the walk or the gossip algorithm; a name stands for one with default settings."""
     if isinstance(method, str):
         method = GOSSIP[method]() if method in GOSSIP else WALKS.by_name(method)()
-    if isinstance(method, Walk | AsynchronousGossip | SynchronousGossip):
+    if isinstance(method, Walk | Gossip):
         return method
     raise TypeError(
         f"the method must be a walk such as walks.Weighted(), a gossip algorithm such as "
@@ -109,28 +86,39 @@ def walk_of(method: object) -> Walk | Gossip:
     )
 
 
-def update_of(
-    update: object, step_size: Any, objective: Any, method: Walk | Gossip, privacy: Protection
-) -> Update:
-    """Return the update of a run: as given, by its name, `Sgd` of a step size, or `Saga`.
+def setting_of(
+    objective: Any, graph: Graph, method: Walk | Gossip, update: Update | None,
+    privacy: Protection | None, steps: int,
+) -> Setting | GossipSetting:  # fmt: skip
+    """Return the fixed inputs of a run. Without an update, `Saga` is used if it is possible."""
+    if privacy is not None:
+        check_kind("privacy", privacy, Protection, "a protection such as privacy.ModelNoise(...)")
+    try:
+        chosen = Saga() if update is None else update
+        if isinstance(method, Walk):
+            protection = privacy or Protection()
+            return Setting(objective, method, chosen, privacy=protection, updates=steps)
+        setting = GossipSetting(objective, graph, method, chosen)
+    except (CapabilityError, ValueError) as error:
+        if update is not None:
+            raise
+        raise TypeError(
+            f"simulate() needs step_size=PowerStep(…) or update=. Its default fails: {error}"
+        ) from error
+    if privacy is not None:
+        raise ValueError(
+            "privacy= is for walks. Gossip discloses every node's model. Pass a walk as the method."
+        )
+    return setting
 
-    Parameters
-    ----------
-    update
-        An update, the registered name of one, or None.
-    step_size
-        γ_k, or None.
-    objective, method, privacy
-        They decide if `Saga` is possible where neither is given.
 
-    Returns
-    -------
-    Update
-        A TypeError or ValueError is raised if both are given, or nothing where `Saga` does not
-        work.
+def update_of(update: object, step_size: Any) -> Update | None:
+    """Return the update as given, by its name, or `Sgd` of a step size; None if neither is given.
+
+    Raise a TypeError or ValueError for anything else, and if both are given.
     """
     if update is None and step_size is None:
-        return _default_update(objective, method, privacy)
+        return None
     if update is None or update == Sgd.name:
         if step_size is None:
             raise TypeError('simulate(update="sgd") needs step_size=PowerStep(…).')
@@ -141,71 +129,31 @@ def update_of(
     chosen: Update = check_kind("update", update, Update, wanted)
     if step_size is not None:
         raise ValueError(
-            f"step_size= is short for update=updates.Sgd(step_size) and means nothing to "
-            f"{chosen!r}. Leave it out; Saga finds its step itself, or takes one as Saga(0.1)."
+            f"step_size= stands for update=updates.Sgd(step_size), so {chosen!r} does not use it. "
+            "Leave it out. Saga finds its step itself, or takes one as Saga(0.1)."
         )
     return chosen
 
 
-def _default_update(objective: Any, method: Walk | Gossip, privacy: Protection) -> Update:
-    """Return Saga if it works here; it needs no step size."""
-    missing = [name for name in Saga().needs if not hasattr(objective, name)]
-    if not isinstance(method, Walk):
-        reason = f"{method!r} makes SGD steps"
-    elif privacy.adds_noise:
-        reason = f"{privacy!r} allows SGD steps only"
-    elif mechanism_of(method) is not None:
-        reason = f"{method!r} releases L_i, which Saga() would disclose"
-    elif missing:
-        reason = f"{objective!r} has no {missing[0]}, which Saga() needs"
-    else:
-        return Saga()
-    raise TypeError(f"simulate() needs step_size=PowerStep(…) here, or another update: {reason}.")
-
-
-def protection_of(privacy: Protection | None, method: Walk | Gossip) -> Protection:
-    """Return the protection of a run; none if it is None."""
-    if privacy is None:
-        return Protection()
-    check_kind("privacy", privacy, Protection, "a protection such as privacy.ModelNoise(...)")
-    if not isinstance(method, Walk):
-        raise ValueError("privacy= is for walks; gossip discloses every node's model. Pass a walk.")
-    return privacy
-
-
-def check_network_options(
-    method: Walk | Gossip, update: Update, mean_importance: str, streams: str
-) -> None:
+def check_network_options(setting: Setting | GossipSetting, mean: str, streams: str) -> None:
     """Refuse options of a token for gossip, and an estimate that the update does not use."""
     check_choice("streams", streams, Owner)
-    check_choice("mean_importance", mean_importance, ("exact", "estimated"))
-    estimated = mean_importance == "estimated"
-    if not isinstance(method, Walk) and (streams == "node" or estimated):
+    check_choice("mean_importance", mean, ("exact", "estimated"))
+    if isinstance(setting, GossipSetting) and (streams == "node" or mean == "estimated"):
         raise ValueError(
-            'streams="node" and mean_importance="estimated" are about a token that walks; '
-            f"{method!r} has none."
+            'streams="node" and mean_importance="estimated" are for walks; '
+            f"{setting.gossip!r} has no token. Leave them out."
         )
-    if estimated and update.converges:
+    if mean == "estimated" and setting.update.converges:
         raise ValueError(
-            f"{update!r} does not scale gradients, so there is no mean importance to estimate: "
-            'leave out mean_importance="estimated".'
+            f"{setting.update!r} does not scale gradients, so there is no mean importance to "
+            'estimate. Leave out mean_importance="estimated".'
         )
-
-
-def gossip_step(update: Update) -> StepSize:
-    """Return gossip's step size: it makes the steps of `Sgd`."""
-    if type(update) is not Sgd:
-        raise ValueError(
-            f"{update!r} needs a token, and gossip has none. Pass step_size=…, or a walk as the "
-            "method."
-        )
-    return update.step_size
 
 
 def check_run(
     objective: Any,
     graph: Graph,
-    method: Walk | Gossip,
     steps: int,
     replicates: int,
     batch: int | None,
@@ -222,17 +170,10 @@ def check_run(
             "from a networkx or igraph graph, a matrix or a file."
         )
     check_node_count(graph, objective)
-    if not isinstance(method, Walk) and graph.node_count == 1:
-        raise ValueError("gossip needs at least 2 nodes; on one node use walks.Uniform().")
     counts = {"steps": steps, "replicates": replicates, "batch": batch, "cores": cores}
     for name, count in counts.items():
         if count is not None:
             check_whole(name, count)
-    if isinstance(method, GradientTracking) and batch is not None:
-        raise ValueError(
-            "gradient tracking takes differences of gradients, which must be of all rows of a "
-            "node: leave batch out, or use SynchronousGossip()."
-        )
     check_choice("engine", engine, ("compiled", "reference", None))
 
 
@@ -245,18 +186,9 @@ def chosen_engine(
 ) -> str:
     """Return "compiled" if there are kernels for all parts, else "reference", with a warning.
 
-    Parameters
-    ----------
-    objective, method, update, privacy
-        The parts of the run.
-    engine
-        The user's choice. "compiled" raises a ValueError if a part has no kernel; None warns.
-
-    Returns
-    -------
-    str
-        "compiled" or "reference". An objective of the user's own runs on the reference without a
-        warning: nobody would expect a kernel for it.
+    `engine` is the user's choice; "compiled" raises a ValueError if a part has no kernel. An
+    objective of the user's own runs on the reference without a warning: nobody would expect a
+    kernel for it.
     """
     if engine == "reference":
         return engine

@@ -1,31 +1,30 @@
-"""Gossip, the baseline: every node has a model of its own, and neighbours average them.
+"""Gossip, the baseline: every node has its own model, and neighbours average their models.
 
-Asynchronous (Ram, Nedić & Veeravalli): a uniform node wakes and picks a uniform neighbour;
-both do one SGD step on their own model, then both take the average. Two updates and two
-messages. A node's step index is its own update count, since nobody knows a global one.
+Asynchronous (Ram, Nedić & Veeravalli): a uniform node wakes and picks a uniform neighbour. Each of
+the two makes one SGD step on its own model, then both take the average: two updates and two
+messages. The step index of a node is its own update count, since nodes know no global one.
 
-Synchronous (D-SGD): in a round every node does one SGD step, then takes the Metropolis-
-weighted average over its neighbours. N updates and 2|E| messages.
+Synchronous (D-SGD): in a round every node makes one SGD step, then takes the Metropolis-weighted
+average over its neighbours: N updates and 2|E| messages.
 
-Gradient tracking: rounds in which a node also keeps y_i, its idea of ∇f, and sends both:
+Gradient tracking: rounds in which a node also keeps y_i, an estimate of ∇f, and sends both vectors:
 
     x ← Π_W(M x − γ y)      y ← M y + ∇new − ∇old      y_0 = ∇f_i(x_0)
 
-Σ y_i = Σ ∇f_i(x_i) at all times, so with a constant step all models end at w*. N updates and 2|E|
-messages of two vectors each.
+Always Σ y_i = Σ ∇f_i(x_i), so with a constant step all models converge to w*. A round takes N
+updates and 2|E| messages of two vectors each.
 
 >>> import numpy as np
->>> from walklearn import graphs
->>> from walklearn.objectives import Problem
->>> from walklearn.updates.step_sizes import PowerStep
+>>> from walklearn import PowerStep, Problem, graphs, updates
 >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
->>> setting = GossipSetting(problem, graphs.ring(3), AsynchronousGossip(), PowerStep(0.1))
+>>> sgd = updates.Sgd(PowerStep(0.1))
+>>> setting = GossipSetting(problem, graphs.ring(3), AsynchronousGossip(), sgd)
 >>> generator = np.random.default_rng(1)
 >>> network = init(setting, generator)
 >>> for _ in range(50):
 ...     network = step(setting, network, generator.random(setting.draws))
->>> int(network.counts.sum()), network.messages
-(100, 100)
+>>> int(network.counts.sum())
+100
 """
 
 from __future__ import annotations
@@ -50,21 +49,49 @@ from walklearn.walks.markov import stochastic_matrix
 GOSSIP: Registry[type[Gossip]] = Registry("gossip")
 
 
+@dataclass(frozen=True)
+class Gossip:
+    """Base of gossip algorithms. By default an iteration is a round of all nodes."""
+
+    name: ClassVar[str]
+    vectors: ClassVar[int] = 1  # in a message, each as large as a model
+
+    @property
+    def announced_numbers(self) -> int:
+        """The numbers that a node announces: its degree, for the Metropolis weights."""
+        return 1
+
+    def updates_per_iteration(self, graph: Graph) -> int:
+        """Return the number of updates in an iteration."""
+        return graph.node_count
+
+    def messages_per_iteration(self, graph: Graph) -> int:
+        """Return the number of messages in an iteration."""
+        return 2 * graph.edge_count
+
+    def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
+        """Return the factor of each node's gradient."""
+        return np.ones(graph.node_count)
+
+    def update_rates(self, graph: Graph) -> Array:
+        """Return each node's share of the updates."""
+        return np.full(graph.node_count, 1.0 / graph.node_count)
+
+
 @GOSSIP.register
 @dataclass(frozen=True)
-class AsynchronousGossip:
+class AsynchronousGossip(Gossip):
     """Gossip over one link at a time.
 
-    Node i takes part in a share r_i = (1 + Σ_{j~i} 1/deg_j) / N of the iterations, more if it
-    is a hub, and steps by c / (its own count)^q ≈ c / (r_i t)^q. So after t iterations it pulls
-    with a weight ∝ r_i^(1−q), and plain gossip minimises the wrong sum.
+    Node i takes part in a share r_i = (1 + Σ_{j~i} 1/deg_j) / N of the iterations, more if it is a
+    hub, and steps by c / (its own count)^q ≈ c / (r_i t)^q. After t iterations its weight is
+    therefore ∝ r_i^(1−q), and plain gossip minimises another sum than f.
 
     Parameters
     ----------
     corrected
-        Whether to scale the gradient of node i by (2 / (N r_i))^(1−q), which makes all weights
-        equal. For a constant step, q = 0, that is 2 / (N r_i); as q → 1 nothing is left to
-        correct.
+        True to scale the gradient of node i by (2 / (N r_i))^(1−q), which makes all weights equal.
+        For a constant step, q = 0, that is 2 / (N r_i); at q = 1 there is nothing to correct.
 
     Examples
     --------
@@ -77,47 +104,37 @@ class AsynchronousGossip:
     """
 
     name: ClassVar[str] = "asynchronous"
-    vectors: ClassVar[int] = 1  # that a message carries, each as large as a model
     corrected: bool = True
 
     @property
     def announced_numbers(self) -> int:
-        """How many numbers a node announces: the correction needs the neighbours' degrees."""
+        """The numbers that a node announces: the correction needs the neighbours' degrees."""
         return int(self.corrected)
 
     def updates_per_iteration(self, graph: Graph) -> int:
-        """Two: both ends of a link update."""
+        """Return 2: both ends of a link update."""
+        return 2
+
+    def messages_per_iteration(self, graph: Graph) -> int:
+        """Return 2: both ends of a link send their models."""
         return 2
 
     def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
-        """The factor (2 / (N r_i))^(1−q) of each node's gradient, or 1 if plain.
-
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        step_size
-            Its exponent is q.
-
-        Returns
-        -------
-        array
-            A number for each node.
-        """
+        """Return (2 / (N r_i))^(1−q) for each node, or 1 without the correction."""
         if not self.corrected:
-            return np.ones(graph.node_count)
+            return super().gradient_scale(graph, step_size)
         equal = 1.0 / graph.node_count
         return np.asarray((equal / self.update_rates(graph)) ** (1.0 - step_size.exponent))
 
     def update_rates(self, graph: Graph) -> Array:
-        """r_i / 2, each node's share of the updates."""
+        """Return r_i / 2 for each node."""
         chosen_by = np.asarray(graph.adjacency() @ (1.0 / graph.degrees))
         return np.asarray((1.0 + chosen_by) / (2 * graph.node_count))
 
 
 @GOSSIP.register
 @dataclass(frozen=True)
-class SynchronousGossip:
+class SynchronousGossip(Gossip):
     """Gossip over all links at once, in rounds (D-SGD with Metropolis weights).
 
     Examples
@@ -131,56 +148,19 @@ class SynchronousGossip:
     """
 
     name: ClassVar[str] = "synchronous"
-    vectors: ClassVar[int] = 1
-    announced_numbers = 1  # the degree, for the Metropolis weights
-
-    def updates_per_iteration(self, graph: Graph) -> int:
-        """N: every node updates."""
-        return graph.node_count
-
-    def gradient_scale(self, graph: Graph, step_size: StepSize) -> Array:
-        """The factor 1: every node updates equally often.
-
-        Parameters
-        ----------
-        graph
-            Who can talk to whom.
-        step_size
-            It is not looked at.
-
-        Returns
-        -------
-        array
-            A number for each node.
-        """
-        return np.ones(graph.node_count)
-
-    def update_rates(self, graph: Graph) -> Array:
-        """An equal share of the updates for each node."""
-        return np.full(graph.node_count, 1.0 / graph.node_count)
-
-    @staticmethod
-    def mixing_matrix(graph: Graph) -> SparseMatrix:
-        """M_ij = 1 / (1 + max(deg_i, deg_j)), the rest on the diagonal: doubly stochastic."""
-        degrees = graph.degrees
-        rows = np.repeat(np.arange(graph.node_count), degrees)
-        shares = 1.0 / (1.0 + np.maximum(degrees[rows], degrees[graph.indices]))
-        matrix = stochastic_matrix(graph, shares)
-        matrix.sort_indices()
-        return matrix
 
 
 @GOSSIP.register
 @dataclass(frozen=True)
 class GradientTracking(SynchronousGossip):
-    """Gossip in rounds in which nodes also average what they know of ∇f.
+    """Gossip in rounds in which nodes also average their estimates of ∇f.
 
-    With a constant step it ends at w*, where plain gossip stops at a distance.
+    With a constant step it converges to w*, where plain gossip stops at a distance.
 
     Parameters
     ----------
     lazy
-        Mix by (I + M) / 2, slower and with no negative eigenvalue, instead of M.
+        Mix by (I + M) / 2, which is slower and has no negative eigenvalue, instead of M.
 
     Examples
     --------
@@ -194,39 +174,34 @@ class GradientTracking(SynchronousGossip):
     """
 
     name: ClassVar[str] = "gradient-tracking"
-    vectors: ClassVar[int] = 2  # the model and what is known of ∇f
+    vectors: ClassVar[int] = 2  # the model and the estimate of ∇f
     lazy: bool = False
-
-
-Gossip = AsynchronousGossip | SynchronousGossip
 
 
 @dataclass(frozen=True, eq=False)
 class GossipSetting:
-    """All that stays the same during gossip.
-
-    Parameters
-    ----------
-    objective
-        What is learnt.
-    graph
-        Communication graph.
-    gossip
-        The way in which models are mixed.
-    step_size
-        The step γ_k of a node's k-th update.
-    """
+    """The fixed inputs of gossip, checked once. Nodes always average their models."""
 
     privacy: ClassVar[Protection] = Protection()
     objective: Any
     graph: Graph
     gossip: Gossip
-    step_size: StepSize
+    update: Any
 
-    @cached_property
-    def update(self) -> Sgd:
-        """SGD update of each node's own model."""
-        return Sgd(self.step_size)
+    def __post_init__(self) -> None:
+        if type(self.update) is not Sgd:
+            raise ValueError(
+                f"{self.update!r} needs a token, which gossip such as {self.gossip!r} does not "
+                "have. Pass step_size=…, or a walk as the method."
+            )
+        object.__setattr__(self, "update", Sgd(self.update.step_size))
+        if self.graph.node_count == 1:
+            raise ValueError("gossip needs at least 2 nodes. On one node use walks.Uniform().")
+        if isinstance(self.gossip, GradientTracking) and self.objective.draws:
+            raise ValueError(
+                "gradient tracking takes differences of gradients, which must be of all rows of a "
+                "node. Leave out batch, or use SynchronousGossip()."
+            )
 
     @property
     def message_bytes(self) -> int:
@@ -236,17 +211,23 @@ class GossipSetting:
     @cached_property
     def scale(self) -> Array:
         """The factor of ∇f_i in node i's step."""
-        return self.gossip.gradient_scale(self.graph, self.step_size)
+        return self.gossip.gradient_scale(self.graph, self.update.step_size)
 
     @cached_property
     def mixing(self) -> SparseMatrix:
-        """The Metropolis weights of the rounds."""
+        """The Metropolis weights of the rounds, M_ij = 1 / (1 + max(deg_i, deg_j)) for neighbours.
+
+        The rest is on the diagonal, so M is doubly stochastic.
+        """
         from scipy.sparse import csr_array, eye_array
 
-        matrix = SynchronousGossip.mixing_matrix(self.graph)
+        graph, degrees = self.graph, self.graph.degrees
+        rows = np.repeat(np.arange(graph.node_count), degrees)
+        shares = 1.0 / (1.0 + np.maximum(degrees[rows], degrees[graph.indices]))
+        matrix = stochastic_matrix(graph, shares)
         if isinstance(self.gossip, GradientTracking) and self.gossip.lazy:
-            matrix = csr_array(0.5 * (matrix + eye_array(self.graph.node_count)))
-            matrix.sort_indices()
+            matrix = csr_array(0.5 * (matrix + eye_array(graph.node_count)))
+        matrix.sort_indices()
         return matrix
 
     @property
@@ -258,162 +239,72 @@ class GossipSetting:
 
 
 class Network(NamedTuple):
-    """The state of all nodes.
+    """The state of all nodes: an array each, with a line for each node."""
 
-    Parameters
-    ----------
-    models
-        The model of each node.
-    weighted_sums
-        Σ γ w of each node, of which its average is made.
-    step_size_sums
-        Σ γ of each node.
-    counts
-        How many updates each node has made.
-    messages
-        How many messages were sent so far.
-    trackers, gradients
-        The tracked gradient y_i, and ∇f_i of the node's model; None unless gradients are
-        tracked.
-    """
-
-    models: Array  # (nodes, size)
-    weighted_sums: Array
-    step_size_sums: Array
-    counts: Array
-    messages: int
-    trackers: Array | None = None
-    gradients: Array | None = None
-
-    @property
-    def averages(self) -> Array:
-        """w̄ of each node, or the model of a node without updates."""
-        return weighted_means(self.models, self.weighted_sums, self.step_size_sums[:, None])
-
-
-def weighted_means(models: Array, weighted_sums: Array, step_size_sums: Array) -> Array:
-    """Return w̄ of each node, or the model of a node without updates.
-
-    Parameters
-    ----------
-    models
-        The models, (…, nodes, size).
-    weighted_sums
-        Σ γ w of each node.
-    step_size_sums
-        Σ γ of each node, (…, nodes, 1).
-
-    Returns
-    -------
-    array
-        Of the shape of the models.
-    """
-    fresh = step_size_sums == 0.0
-    return np.where(fresh, models, weighted_sums / np.where(fresh, 1.0, step_size_sums))
+    models: Array
+    weighted_sums: Array  # Σγw
+    step_size_sums: Array  # Σγ, one column
+    counts: Array  # of updates
+    trackers: Array  # y_i; no lines unless gradients are tracked
+    gradients: Array  # ∇f_i of the node's model; likewise
 
 
 def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
-    """Start all nodes from one model, drawn as for a walk, so that only the methods differ.
-
-    Parameters
-    ----------
-    setting
-        What stays the same.
-    generator
-        Where the first model is drawn from.
-
-    Returns
-    -------
-    Network
-        The state before the first iteration.
-    """
+    """Start all nodes from one model, drawn as for a walk, so that only the methods differ."""
     nodes = setting.graph.node_count
-    _, model = draw_start(setting.objective, generator)
-    models = np.tile(model, (nodes, 1))
-    sums = np.zeros((nodes, model.size))
-    network = Network(models, sums, np.zeros(nodes), np.zeros(nodes, dtype=np.int64), 0)
-    if not isinstance(setting.gossip, GradientTracking):
-        return network
-    gradients = _gradients(setting.objective, models)
-    return network._replace(trackers=gradients, gradients=gradients)
+    models = np.tile(draw_start(setting.objective, generator)[1], (nodes, 1))
+    shape = models.shape
+    tracked = shape if isinstance(setting.gossip, GradientTracking) else (0, 0)
+    counts = np.zeros(nodes, dtype=np.int64)
+    return Network(
+        models, np.zeros(shape), np.zeros((nodes, 1)), counts, np.zeros(tracked), np.zeros(tracked)
+    )
 
 
 def step(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
-    """Make one iteration: a meeting of two neighbours, or a round of all.
-
-    Parameters
-    ----------
-    setting
-        What stays the same.
-    network
-        The state before.
-    uniforms
-        The random numbers of this iteration, uniform in [0, 1).
-
-    Returns
-    -------
-    Network
-        The state after it.
-    """
+    """Make one iteration, a meeting of two neighbours or a round of all; return the new state."""
+    network = Network(*(array.copy() for array in network))
     if isinstance(setting.gossip, GradientTracking):
-        return _track(setting, network)
-    network = network._replace(
-        models=network.models.copy(),
-        weighted_sums=network.weighted_sums.copy(),
-        step_size_sums=network.step_size_sums.copy(),
-        counts=network.counts.copy(),
-    )
-    asynchronous = isinstance(setting.gossip, AsynchronousGossip)
-    return (_meet if asynchronous else _round)(setting, network, uniforms)
+        _track(setting, network)
+    elif isinstance(setting.gossip, AsynchronousGossip):
+        _meet(setting, network, uniforms)
+    else:
+        draws = uniforms.reshape(setting.graph.node_count, -1)
+        for node, numbers in enumerate(draws):
+            _update(setting, network, node, numbers)
+        network.models[:] = setting.mixing @ network.models
+    return network
 
 
-def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
-    """Let a uniform node and a uniform neighbour update, then average."""
-    i, j = _meeting(setting.graph, uniforms[0])
-    batch = setting.objective.draws
-    _update(setting, network, i, uniforms[1 : 1 + batch])
-    _update(setting, network, j, uniforms[1 + batch :])
-    network.models[[i, j]] = 0.5 * (network.models[i] + network.models[j])
-    return network._replace(messages=network.messages + 2)
+def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> None:
+    """Let a uniform node and a uniform neighbour update, then average.
 
-
-def _meeting(graph: Graph, u: float) -> tuple[int, int]:
-    """Pick a node by a uniform number, and its neighbour by what is left of that number."""
-    stretched = u * graph.node_count
+    One uniform number picks the node, and its fractional part the neighbour.
+    """
+    stretched = uniforms[0] * setting.graph.node_count
     i = int(stretched)
-    neighbours = graph.neighbours(i)
+    neighbours = setting.graph.neighbours(i)
     place = min(int((stretched - i) * len(neighbours)), len(neighbours) - 1)
-    return i, int(neighbours[place])
+    pair = [i, int(neighbours[place])]
+    for node, draws in zip(pair, uniforms[1:].reshape(2, -1), strict=True):
+        _update(setting, network, node, draws)
+    network.models[pair] = 0.5 * (network.models[pair[0]] + network.models[pair[1]])
 
 
-def _round(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
-    """Let every node update, then every node mix."""
-    batch = setting.objective.draws
-    for node in range(setting.graph.node_count):
-        _update(setting, network, node, uniforms[node * batch : (node + 1) * batch])
-    models = (setting.mixing @ network.models).astype(network.models.dtype)
-    messages = network.messages + 2 * setting.graph.edge_count
-    return network._replace(models=models, messages=messages)
-
-
-def _track(setting: GossipSetting, network: Network) -> Network:
-    """x ← Π(M x − γ y), y ← M y + ∇new − ∇old; all nodes are at the same step index."""
-    assert network.trackers is not None
-    assert network.gradients is not None
-    objective, mixing = setting.objective, setting.mixing
-    gamma = setting.step_size(int(network.counts[0]) + 1)
-    moved = (mixing @ network.models - gamma * network.trackers).astype(network.models.dtype)
-    models = np.stack([objective.project(model) for model in moved])
+def _track(setting: GossipSetting, network: Network) -> None:
+    """Make a round of gradient tracking; all nodes are at the same step index."""
+    objective, mixing, models = setting.objective, setting.mixing, network.models
+    if network.counts[0] == 0:
+        network.trackers[:] = network.gradients[:] = _gradients(objective, models)
+    gamma = setting.update.step_size(int(network.counts[0]) + 1)
+    network.weighted_sums[:] += gamma * models
+    network.step_size_sums[:] += gamma
+    network.counts[:] += 1
+    moved = (mixing @ models - gamma * network.trackers).astype(models.dtype)
+    models[:] = [objective.project(model) for model in moved]
     gradients = _gradients(objective, models)
-    return Network(
-        models,
-        network.weighted_sums + gamma * network.models,
-        network.step_size_sums + gamma,
-        network.counts + 1,
-        network.messages + 2 * setting.graph.edge_count,
-        mixing @ network.trackers + (gradients - network.gradients),
-        gradients,
-    )
+    network.trackers[:] = mixing @ network.trackers + (gradients - network.gradients)
+    network.gradients[:] = gradients
 
 
 def _gradients(objective: Any, models: Array) -> Array:
@@ -423,18 +314,16 @@ def _gradients(objective: Any, models: Array) -> Array:
     return np.asarray(each, dtype=np.float64)
 
 
-def _update(setting: GossipSetting, network: Network, node: int, uniforms: Array) -> None:
+def _update(setting: GossipSetting, network: Network, node: int, draws: Array) -> None:
     """Make the node's own SGD step on its own model, in place, with its own step index."""
-    context = VisitContext(
-        setting.objective, node, 0, setting.scale[node], int(network.counts[node]), 0,
-        uniforms[None],
-    )  # fmt: skip
-    own = {
+    arrays = {
         "model": network.models,
         "weighted_sum": network.weighted_sums,
         "step_size_sum": network.step_size_sums,
     }
-    arrays = {name: array[node] for name, array in own.items()}
-    for name, changed in setting.update.visit(context, arrays, {}).token.items():
-        own[name][node] = changed
+    token = {name: array[node] for name, array in arrays.items()}
+    count, scale = int(network.counts[node]), setting.scale[node]
+    context = VisitContext(setting.objective, node, 0, scale, count, 0, draws[None])
+    for name, changed in setting.update.visit(context, token, {}).token.items():
+        arrays[name][node] = changed
     network.counts[node] += 1

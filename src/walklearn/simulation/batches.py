@@ -1,14 +1,13 @@
-"""Replicates under way: a batch of them is advanced, inspected, and advanced again.
+"""Batches: a few replicates of one setting, advanced together.
 
-Each replicate has its own random stream, so its numbers do not depend on its batch. A batch is
-compiled or runs the reference; `simulation` does not see the difference:
+Each replicate has its own random streams, so its numbers do not depend on its batch. A batch runs
+compiled code or the reference; the runner does not see the difference:
 
     batch.advance(iterations)     batch.models, batch.averages   (replicates, holders, size)
     batch.messages  (replicates,) batch.values(models)           f of each model
 
-`advance` also copies models and counts on the way, after given numbers of iterations.
-
-A walk has one holder of a model per replicate, gossip one per node.
+`advance` also copies models and counts after some of the iterations. A walk has one holder of a
+model per replicate, gossip one per node.
 """
 
 from __future__ import annotations
@@ -21,9 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.arrays import Array, Arrays, conform, zeros
+from walklearn.arrays import Array, conform, zeros
 from walklearn.graphs import Graph
 from walklearn.privacy.protection import CONTRIBUTIONS
+from walklearn.simulation import averaging
+from walklearn.simulation.averaging import GossipSetting
 from walklearn.streams import Streams, draw_start
 from walklearn.visit import Setting, Token, init_token
 from walklearn.walks.walk import Walk, draw_walk
@@ -32,7 +33,7 @@ Counts = Sequence[int] | NDArray[np.int64]
 
 
 class Snapshot(NamedTuple):
-    """Copies made on the way: (records, replicates, holders, size); counts lack the last two."""
+    """Copies of the state: (records, replicates, holders, size); counts lack the last two."""
 
     models: Array
     averages: Array
@@ -41,19 +42,7 @@ class Snapshot(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A token between two visits: its node, and its costs so far.
-
-    Parameters
-    ----------
-    node
-        The node that holds the token.
-    token
-        The token.
-    messages
-        The number of messages so far, questions included.
-    questions
-        The number of questions and answers among them.
-    """
+    """A token between two visits: its node, and its costs so far. Questions are messages, too."""
 
     node: int
     token: Token
@@ -61,31 +50,19 @@ class Position(NamedTuple):
     questions: int = 0
 
 
-# The update's arrays at the nodes that were visited, by node.
-NodeArrays = dict[int, Arrays]
-
-
 class Batch(ABC):
-    """A few replicates of one setting, advanced in place.
+    """Replicates of one setting, advanced in place."""
 
-    released: the release of each node, (replicates, nodes); None if nothing is released.
-    contributions: the contributions of each node to the model, (replicates, nodes).
-    questions: the questions and answers of one number each among the messages.
-    draws: the number of uniform numbers per iteration.
-    """
+    contributions: Array | None = None  # of each node to the model, (replicates, nodes)
 
-    def __init__(
-        self, objective: Any, graph: Graph, streams: Sequence[Streams], draws: int
-    ) -> None:
-        self.objective, self.graph, self.streams, self.draws = objective, graph, streams, draws
+    def __init__(self, setting: Any, graph: Graph, streams: Sequence[Streams]) -> None:
+        self.setting, self.objective = setting, setting.objective
+        self.graph, self.streams, self.draws = graph, streams, setting.draws
         self.messages = np.zeros(len(streams), dtype=np.int64)
         self.questions = np.zeros(len(streams), dtype=np.int64)
-        self.visits = np.zeros(objective.nodes, dtype=np.int64)
+        self.visits = np.zeros(self.objective.nodes, dtype=np.int64)
         self.iterations = 0
         self._uniforms = np.empty((0, 0, 0))
-        self.released: Array | None = None
-        self.out_of_bounds = np.zeros(len(streams), dtype=np.int64)
-        self.contributions: Array | None = None
 
     @property
     @abstractmethod
@@ -122,26 +99,23 @@ class Batch(ABC):
     def draw(self, iterations: int) -> Array:
         """Return the next uniform numbers of each replicate: (replicates, iterations, draws).
 
-        The next call overwrites them: new memory of this size would have to be asked for, page by
-        page, each time.
+        The next call overwrites them, because new memory costs time for each page.
         """
         shape = (len(self.streams), iterations, self.draws)
         if self._uniforms.shape != shape:
             self._uniforms = np.empty(shape)
-        uniforms = self._uniforms
-        for line, streams in zip(uniforms, self.streams, strict=True):
+        for line, streams in zip(self._uniforms, self.streams, strict=True):
             streams.walk.random(out=line)
-        return uniforms
+        return self._uniforms
 
 
 class WalkBatch(Batch):
     """Replicates of a walk. Each draws its own releases.
 
-    setting: with the walk as the user gave it, not bound to the graph.
-    starts: the positions to start from; by default a uniform node with a new model. A token that
-    has walked before continues: its updates are counted on.
-    states: the update's arrays at the nodes of each replicate, from an earlier batch.
-    mean: "exact" or "estimated", the mean importance that gradients are scaled by.
+    The walk is bound to the graph already, or is bound here, for each replicate if it makes random
+    announcements. Tokens start at `starts`, by default at a uniform node with a new model. A token
+    that has walked before continues to count its updates. `mean` is the mean importance that
+    scales gradients: "exact" or "estimated".
     """
 
     exact = False  # True draws noise exactly, from the operating system's entropy
@@ -152,58 +126,45 @@ class WalkBatch(Batch):
         graph: Graph,
         streams: Sequence[Streams],
         starts: Sequence[Position] | None = None,
-        states: Sequence[NodeArrays] | None = None,
         mean: str = "exact",
     ) -> None:
-        super().__init__(setting.objective, graph, streams, setting.draws)
+        super().__init__(setting, graph, streams)
         self.mean = mean
-        self.settings = self._bound(setting, streams, starts)
+        begun = [] if starts else [draw_start(self.objective, each.walk) for each in streams]
+        self.settings = self._bound(setting, streams)  # one per replicate
         self.setting = self.settings[0]
+        self.starts = [_with_arrays(start, self.setting) for start in starts or ()]
+        for each, (node, model) in zip(self.settings, begun, strict=False):
+            self.starts.append(Position(node, init_token(each, model)))
         self.messages[:] = [start.messages for start in self.starts]
         self.questions[:] = [start.questions for start in self.starts]
         counts = {start.token.updates for start in self.starts}
         if len(counts) != 1:
             raise ValueError("tokens of one batch must have made the same number of updates.")
         self.iterations = counts.pop()
-        self.begun_with = [dict(each) for each in states] if states else [{} for _ in streams]
-        walks = [each.walk.innermost for each in self.settings]
-        released = [walk.release for walk in walks if walk.release is not None]
-        if released:
-            self.released = np.stack(released)
-            self.out_of_bounds[:] = [walk.out_of_bounds for walk in walks]
-        if CONTRIBUTIONS in setting.privacy.node_arrays(setting.objective):
-            self.contributions = np.zeros((len(streams), setting.objective.nodes), dtype=np.int64)
+        if CONTRIBUTIONS in setting.privacy.node_arrays(self.objective):
+            self.contributions = np.zeros((len(streams), self.objective.nodes), dtype=np.int64)
         self._begin()
 
     @abstractmethod
     def _begin(self) -> None:
         """Build the state from which the batch advances."""
 
-    def _bound(
-        self, setting: Setting, streams: Sequence[Streams], starts: Sequence[Position] | None
-    ) -> list[Setting]:
-        """Draw starts, then releases, and bind the walk of each replicate to the graph."""
-        objective, walk = self.objective, setting.walk
-        begun = None if starts else [draw_start(objective, each.walk) for each in streams]
+    def _bound(self, setting: Setting, streams: Sequence[Streams]) -> list[Setting]:
+        walk = setting.walk
         if walk.is_private or walk.draws_announcements:
-            settings = [replace(setting, walk=self._drawn(walk, each)) for each in streams]
-        elif walk.scale is not None:  # bound already
-            settings = [setting] * len(streams)
-        else:
-            settings = [replace(setting, walk=self._drawn(walk))] * len(streams)
-        if begun is not None:
-            pairs = zip(settings, begun, strict=True)
-            self.starts = [Position(node, init_token(each, w)) for each, (node, w) in pairs]
-        else:
-            self.starts = [_with_arrays(start, settings[0]) for start in starts or ()]
-        return settings
+            return [replace(setting, walk=self._drawn(walk, each)) for each in streams]
+        if walk.scale is None:
+            setting = replace(setting, walk=self._drawn(walk))
+        return [setting] * len(streams)
 
     def _drawn(self, walk: Walk, streams: Streams | None = None) -> Walk:
         """Draw the release and the announcements of a replicate, and bind them."""
         source: Any = None
         if streams is not None and not self.exact:
-            nodes = streams.nodes
-            source = streams.walk if nodes is None else [node.walk for node in nodes]
+            nodes = range(self.graph.node_count)
+            own = streams.nodes is not None
+            source = [streams.of(node).walk for node in nodes] if own else streams.walk
         drawn = draw_walk(walk, self.graph, self.objective, source)
         return drawn.bind(self.graph, self.objective, self.mean)
 
@@ -212,10 +173,39 @@ class WalkBatch(Batch):
     def positions(self) -> list[Position]:
         """The position of each replicate's token; another batch can continue from them."""
 
+
+class GossipBatch(Batch):
+    """Replicates of gossip: a network of models each."""
+
+    setting: GossipSetting
+
+    def __init__(self, setting: GossipSetting, graph: Graph, streams: Sequence[Streams]) -> None:
+        super().__init__(setting, graph, streams)
+        self._networks = [averaging.init(setting, each.walk) for each in streams]
+
     @property
-    def states(self) -> list[NodeArrays]:
-        """The update's arrays at the visited nodes of each replicate; none by default."""
-        return [{} for _ in self.streams]
+    def models(self) -> Array:
+        """w of every node."""
+        return np.stack([network.models for network in self._networks])
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of every node; the model of a node without updates."""
+        sums = np.stack([network.weighted_sums for network in self._networks])
+        steps = np.stack([network.step_size_sums for network in self._networks])
+        fresh = steps == 0.0
+        return np.where(fresh, self.models, sums / np.where(fresh, 1.0, steps))
+
+    def _advance(self, iterations: int) -> None:
+        for number, uniforms in enumerate(self.draw(iterations)):
+            self._networks[number] = self._run(self._networks[number], uniforms)
+        self.messages += iterations * self.setting.gossip.messages_per_iteration(self.graph)
+        self.visits[:] = np.sum([network.counts for network in self._networks], axis=0)
+        self.iterations += iterations
+
+    @abstractmethod
+    def _run(self, network: averaging.Network, uniforms: Array) -> averaging.Network:
+        """Make an iteration for each line of uniform numbers."""
 
 
 def _with_arrays(start: Position, setting: Setting) -> Position:

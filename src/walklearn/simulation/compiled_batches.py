@@ -1,38 +1,49 @@
-"""Batches that run compiled, on the arrays that `kernel_inputs` makes of problem and walk."""
+"""Batches that run compiled code, on the arrays that `kernel_inputs` makes of problem and walk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from walklearn.arrays import Array, Arrays
-from walklearn.graphs import Graph
 from walklearn.objectives.linear.domains import Box
 from walklearn.simulation import kernel_inputs
-from walklearn.simulation.averaging import (
-    AsynchronousGossip,
-    GossipSetting,
-    GradientTracking,
-    weighted_means,
+from walklearn.simulation.averaging import AsynchronousGossip, GradientTracking, Network
+from walklearn.simulation.batches import (
+    Batch,
+    Counts,
+    GossipBatch,
+    Position,
+    Snapshot,
+    WalkBatch,
 )
-from walklearn.simulation.batches import Batch, Counts, Position, Snapshot, WalkBatch
-from walklearn.streams import Streams, draw_start
 from walklearn.visit import Token
 
 LARGEST_BATCH = 32  # tokens in one batch
-# Tokens of a batch that take turns, with as many numbers of their models as the first-level
-# cache holds, and from where on the rows are out of the cache and worth asking for ahead
-# (benchmarks/README.md has the measurements).
+# Tokens of a batch that take turns: the numbers of their models fit the first-level cache.
+# Rows and graphs of more than CACHE_BYTES do not fit the second-level cache and are prefetched.
+# benchmarks/README.md has the measurements.
 LARGEST_GROUP = 8
 GROUP_NUMBERS = 1024
 CACHE_BYTES = 2**20
 GOSSIP_CACHE_BYTES = 2**18
 
 
-class CompiledWalks(WalkBatch):
+class CompiledBatch(Batch):
+    """Replicates of any setting on compiled code."""
+
+    @cached_property
+    def _data(self) -> Any:
+        return kernel_inputs.data_of(self.objective)
+
+    def values(self, models: Array) -> Array:
+        """Return f of each model, computed by `kernels.values`."""
+        return kernel_inputs.values_of(self._data, models)
+
+
+class CompiledWalks(CompiledBatch, WalkBatch):
     """Tokens moved by `kernels`."""
 
     def _begin(self) -> None:
@@ -40,15 +51,13 @@ class CompiledWalks(WalkBatch):
 
         setting, graph, problem = self.setting, self.graph, self.objective
         tokens = [start.token for start in self.starts]
-        self._data = kernel_inputs.data_of(problem)
         # One line of scores and weights if all replicates share them.
-        shared = all(each is self.settings[0] for each in self.settings)
-        lines = self.settings[:1] if shared else self.settings
-        self._walks = [each.walk for each in lines]
+        shared = all(each is setting for each in self.settings)
+        self._walks = [each.walk for each in (self.settings[:1] if shared else self.settings)]
         counted = len(self.streams) if setting.walk.node_arrays(1) else 0
         counts = np.ones((counted, problem.nodes), dtype=np.int64)
         self._hops = kernel_inputs.hops_of(self._walks, graph, problem, counts)
-        self._node_streams = kernel_inputs.node_streams_of(self.streams)
+        self._node_streams = kernel_inputs.node_streams_of(self.streams, problem.nodes)
         self._one_row = not setting.privacy.adds_noise and kernel_inputs.has_one_row(problem)
         self._tokens = Tokens(
             nodes=np.array([start.node for start in self.starts], dtype=np.int64),
@@ -58,6 +67,7 @@ class CompiledWalks(WalkBatch):
             visits=self.visits,
         )
         self._step_size_sum = float(tokens[0].update.get("step_size_sum", 0.0))
+        self._has_average = any(spec.name == "weighted_sum" for spec in setting.token_specs[1])
         self._steps = np.empty((2, 0))
         self._inverse_sums = np.array([float(t.walk.get("inverse_sum", 0.0)) for t in tokens])
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
@@ -66,25 +76,16 @@ class CompiledWalks(WalkBatch):
         self._state = self._first_state(np.stack([token.update["model"] for token in tokens]))
 
     def _first_state(self, models: Array) -> Any:
-        """The arrays of SGD."""
+        """Return the arrays of SGD."""
         from walklearn.simulation.kernels.visits import sgd
 
         problem, count = self.objective, len(models)
-        self._lazy = (
-            problem.is_sparse
-            and not self.setting.privacy.adds_noise
-            and not isinstance(problem.domain, Box)
-        )
-        # By the problem alone, not by the number of tokens: the number of cores changes no bit.
-        self._is_short = problem.size < sgd.SHORT and not isinstance(problem.domain, Box)
         no_sum = np.zeros(problem.size)
+        sums = [start.token.update.get("weighted_sum", no_sum) for start in self.starts]
         rows = int(np.diff(problem.offsets).max(initial=0))
-        nothing = np.empty(0), np.empty(0), np.empty((0, 0, 0)), np.empty((0, 0), np.int64)
         return sgd.Sgd(
             models=models.reshape(-1),
-            sums=np.concatenate(
-                [start.token.update.get("weighted_sum", no_sum) for start in self.starts]
-            ),
+            sums=np.concatenate(sums),
             scores=self._first_scores(models),
             factors=np.ones(count),
             shares=np.zeros(count),
@@ -97,7 +98,7 @@ class CompiledWalks(WalkBatch):
             draws=np.empty((0, 0, 0)),
             gradient=np.empty(problem.size),
             slopes=np.empty(max(rows, 1) * problem.outputs),
-            noise=sgd.Noise(0.0, False, 0.0, 0, *nothing),
+            noise=kernel_inputs.noise_of(self.setting.privacy, problem, self.contributions),
         )
 
     @property
@@ -120,18 +121,12 @@ class CompiledWalks(WalkBatch):
         sums, models = state.sums.reshape(shape), state.models.reshape(shape)
         return np.asarray(sums + state.shares[:, None] * models)
 
-    @cached_property
-    def _has_average(self) -> bool:
-        """True if the token carries the sums of which w̄ is made."""
-        return any(spec.name == "weighted_sum" for spec in self.setting.token_specs[1])
-
-    def _update_arrays(self, replicate: int, model: Array) -> Arrays:
-        """The update's arrays on a token, as the reference has them."""
-        arrays: Arrays = {"model": model}
-        if self._has_average:
-            arrays["weighted_sum"] = self._sums[replicate]
-            arrays["step_size_sum"] = np.asarray(self._step_size_sum)
-        return arrays
+    def _update_arrays(self, replicate: int) -> Arrays:
+        """Return the update's arrays on a token beside the model, as the reference has them."""
+        if not self._has_average:
+            return {}
+        step_size_sum = np.asarray(self._step_size_sum)
+        return {"weighted_sum": self._sums[replicate], "step_size_sum": step_size_sum}
 
     @property
     def positions(self) -> list[Position]:
@@ -144,13 +139,13 @@ class CompiledWalks(WalkBatch):
                 "inverse_sum": np.asarray(self._inverse_sums[r]),
             }
             walk = {spec.name: known[spec.name] for spec in self.setting.token_specs[0]}
-            token = Token(0, updates, updates, walk, self._update_arrays(r, model))
+            token = Token(0, updates, updates, walk, {"model": model, **self._update_arrays(r)})
             costs = int(self.messages[r]), int(self.questions[r])
             positions.append(Position(int(tokens.nodes[r]), token, *costs))
         return positions
 
     def _first_scores(self, models: Array) -> Array:
-        """x·w at the first node, where each node has one row."""
+        """Return x·w at the first node, if each node has one row."""
         if not self._one_row:
             return np.zeros(len(models))
         scores = np.einsum("ta,ta->t", self.objective.X[self._tokens.nodes], models)
@@ -160,13 +155,20 @@ class CompiledWalks(WalkBatch):
         self.advance(iterations)
 
     def advance(self, iterations: int, after: Counts = ()) -> Snapshot | None:
-        """Advance all tokens together; copies are made by the compiled code."""
-        from walklearn.simulation.kernels.drivers import Draws
+        """Advance all tokens together; the compiled code makes the copies."""
+        from walklearn.simulation.kernels.drivers import Draws, Records
 
         own = self._node_streams  # if it is not empty, kernels draw the uniforms from it
         shape = (len(self.streams), iterations, self.draws)
         draws = Draws(np.empty(shape) if own.size else self.draw(iterations), own)
-        records = self._records(after)
+        counts, size = (len(after), len(self.streams)), self.objective.size
+        records = Records(
+            after=np.array(after, dtype=np.int64),
+            models=np.empty((*counts, size), self._state.models.dtype),
+            sums=np.empty((*counts, size)),
+            messages=np.empty(counts, dtype=np.int64),
+            questions=np.empty(counts, dtype=np.int64),
+        )
         averages = self._run(draws, records)
         self.iterations += iterations
         if not len(after):
@@ -180,21 +182,27 @@ class CompiledWalks(WalkBatch):
         """Hop and update; return the averages of the records if tokens carry them."""
         from walklearn.simulation.kernels.visits import sgd, sgd_sparse
 
+        problem, has_box = self.objective, isinstance(self.objective.domain, Box)
+        # By the problem alone, not by the number of tokens: the number of cores changes no bit.
+        is_short = problem.size < sgd.SHORT and not has_box
         gammas, totals = self._next_steps(draws.uniforms.shape[1])
         state = self._state._replace(step_sizes=gammas, done=self.iterations)
         near = (self._hops, self._tokens, draws, self._data, state, records)
         if self._one_row and not self._far:
-            if self._is_short:
+            if is_short:
                 sgd.near_short(*near)
             else:
                 sgd.near_long(*near, self._group)
         else:
-            path = self._paths(draws, records)
-            state = state._replace(draws=self._picks(draws), noise=self._noise(path[:, :-1]))
+            path, picks = self._paths(draws, records)
+            noise = state.noise
+            if self.contributions is not None:
+                noise = noise._replace(normals=self._normals(path[:, :-1]))
+            state = state._replace(draws=picks, noise=noise)
             along = (path, self.visits, self._data, state, records)
             if self._one_row:
-                (sgd.far_short if self._is_short else sgd.far_long)(*along, self._group)
-            elif self._lazy:
+                (sgd.far_short if is_short else sgd.far_long)(*along, self._group)
+            elif problem.is_sparse and self.contributions is None and not has_box:
                 sgd_sparse.far_sparse(*along)
             else:
                 sgd.far_rows(*along)
@@ -204,12 +212,8 @@ class CompiledWalks(WalkBatch):
         sums = records.sums[:, :, None]
         return np.asarray(sums / totals[records.after - 1, None, None, None])
 
-    def _picks(self, draws: Any) -> Array:
-        """The numbers that pick mini-batches, apart from those of the walk."""
-        return np.ascontiguousarray(draws.uniforms[:, :, self.setting.walk.draws :])
-
-    def _paths(self, draws: Any, records: Any) -> Array:
-        """The nodes that each token visits, and the one after."""
+    def _paths(self, draws: Any, records: Any) -> tuple[Array, Array]:
+        """Return the nodes that each token visits, and the next; the numbers for mini-batches."""
         from walklearn.simulation.kernels.drivers import find_paths
 
         shape = (draws.uniforms.shape[0], draws.uniforms.shape[1] + 1)
@@ -217,10 +221,11 @@ class CompiledWalks(WalkBatch):
             self._path = np.empty(shape, self._path.dtype)
         places = np.empty(len(self._path), np.uint64)
         find_paths(self._hops, self._tokens, draws, records, self._path, places, self._far)
-        return np.asarray(self._path)
+        picks = draws.uniforms[:, :, self.setting.walk.draws :]
+        return self._path, np.ascontiguousarray(picks)
 
     def _next_steps(self, iterations: int) -> Array:
-        """The next step sizes and their sums so far; as those of `draw`, gone with the next."""
+        """Return the next step sizes and their sums so far; the next call overwrites them."""
         from walklearn.simulation.kernels.arithmetic import step_sizes
 
         step: Any = self.setting.update.step_size  # type: ignore[attr-defined]
@@ -229,42 +234,8 @@ class CompiledWalks(WalkBatch):
         step_sizes(step.constant, step.exponent, self.iterations, self._step_size_sum, *self._steps)
         return self._steps
 
-    def _records(self, after: Counts) -> Any:
-        """Make room for copies."""
-        from walklearn.simulation.kernels.drivers import Records
-
-        shape, dtype = (len(after), len(self.streams)), self._state.models.dtype
-        size = self.objective.size
-        return Records(
-            np.array(after, dtype=np.int64), np.empty((*shape, size), dtype),
-            np.empty((*shape, size)), np.empty(shape, dtype=np.int64),
-            np.empty(shape, dtype=np.int64),
-        )  # fmt: skip
-
-    def _noise(self, visited: Array) -> Any:
-        noise: Any = self.setting.privacy
-        if self.contributions is None:
-            return self._state.noise
-        return self._state.noise._replace(
-            clip=noise.clip,
-            by_row=noise.protect == "rows",
-            deviation=noise.standard_deviation,
-            max_contributions=noise.max_contributions,
-            factors=self._noise_factors,
-            lengths=self.objective.row_lengths,
-            normals=self._normals(visited),
-            contributions=self.contributions,
-        )
-
-    @cached_property
-    def _noise_factors(self) -> Array:
-        """What clip and noise are multiplied by at each node."""
-        noise: Any = self.setting.privacy
-        problem = self.objective
-        return np.array([noise.factor(problem, node) for node in range(problem.nodes)])
-
     def _normals(self, visited: Array) -> Array:
-        """The noise of each visit, in the order in which its stream gives it."""
+        """Return the noise of each visit, in the order in which its stream gives it."""
         normals = np.empty((*visited.shape, self.objective.size))
         for line, nodes, streams in zip(normals, visited, self.streams, strict=True):
             if streams.nodes is None:
@@ -272,95 +243,42 @@ class CompiledWalks(WalkBatch):
                 continue
             order = np.argsort(nodes, kind="stable")
             for visits in np.split(order, np.flatnonzero(np.diff(nodes[order])) + 1):
-                noise = streams.nodes[int(nodes[visits[0]])].noise
+                noise = streams.of(int(nodes[visits[0]])).noise
                 line[visits] = noise.standard_normal((len(visits), line.shape[1]))
         return normals
 
-    def values(self, models: Array) -> Array:
-        """f(w), computed by `kernels.values`."""
-        return kernel_inputs.values_of(self._data, models)
 
-
-class CompiledGossip(Batch):
+class CompiledGossip(CompiledBatch, GossipBatch):
     """Networks moved by `kernels.gossip`."""
 
-    def __init__(self, setting: GossipSetting, graph: Graph, streams: Sequence[Streams]) -> None:
-        from walklearn.simulation.kernels.gossip import Nodes
-
-        super().__init__(setting.objective, graph, streams, setting.draws)
-        self.setting = setting
-        problem, nodes = setting.objective, setting.objective.nodes
-        self._data = kernel_inputs.data_of(problem)
-        tracked = nodes * problem.size if isinstance(setting.gossip, GradientTracking) else 0
-        self._networks = [
-            Nodes(
-                models=np.tile(draw_start(problem, each.walk)[1], nodes),
-                sums=np.zeros(nodes * problem.size),
-                step_size_sums=np.zeros(nodes),
-                counts=np.zeros(nodes, dtype=np.int64),
-                trackers=np.zeros(tracked),
-                gradients=np.zeros(tracked),
-                mixed=np.empty(nodes * problem.size),
-                gradient=np.empty(problem.size),
-                slopes=np.empty(problem.outputs),
-            )
-            for each in streams
-        ]
-
-    @property
-    def models(self) -> Array:
-        """w of every node."""
-        return self._stacked("models")
-
-    @property
-    def averages(self) -> Array:
-        """w̄ of every node."""
-        return weighted_means(*map(self._stacked, ("models", "sums", "step_size_sums")))
-
-    def _stacked(self, name: str) -> Array:
-        shape = (len(self._networks), self.objective.nodes, -1)
-        return np.stack([getattr(network, name) for network in self._networks]).reshape(shape)
-
-    def _advance(self, iterations: int) -> None:
-        """Advance one network after the other."""
-        for network, uniforms in zip(self._networks, self.draw(iterations), strict=True):
-            self._advance_one(network, uniforms)
-        self.visits[:] = np.sum([network.counts for network in self._networks], axis=0)
-        self.iterations += iterations
-
-    def _advance_one(self, network: Any, uniforms: Array) -> None:
+    def _run(self, network: Network, uniforms: Array) -> Network:
+        """Make an iteration for each line of uniform numbers, in place."""
         from walklearn.simulation.kernels import gossip
         from walklearn.simulation.kernels.rows import SparseRows
 
-        setting, graph, rounds = self.setting, self.graph, len(uniforms)
-        step = setting.step_size.constant, setting.step_size.exponent
+        setting, graph, rounds, problem = self.setting, self.graph, len(uniforms), self.objective
+        begun, step_size = int(network.counts[0]), setting.update.step_size
+        step = step_size.constant, step_size.exponent
+        work = np.empty(network.models.size), np.empty(problem.size), np.empty(problem.outputs)
+        nodes = gossip.Nodes(*(array.reshape(-1) for array in network), *work)
         if isinstance(setting.gossip, AsynchronousGossip):
-            common = (graph.indptr, graph.indices, setting.scale, self._data, network, *step)
+            common = (graph.indptr, graph.indices, setting.scale, self._data, nodes, *step)
             meetings = np.ascontiguousarray(uniforms[:, 0])
-            if kernel_inputs.has_one_row(self.objective) and not isinstance(
-                self.objective.domain, Box
-            ):
-                far = self.objective.row_bytes > GOSSIP_CACHE_BYTES
-                gossip.meet_one_row(*common, meetings, far)
+            if kernel_inputs.has_one_row(problem) and not isinstance(problem.domain, Box):
+                gossip.meet_one_row(*common, meetings, problem.row_bytes > GOSSIP_CACHE_BYTES)
             else:
                 draws = np.ascontiguousarray(uniforms[:, 1:]).reshape(rounds, 2, -1)
                 gossip.meet(*common, meetings, draws)
-            self.messages += 2 * rounds
-            return
+            return network
         matrix = setting.mixing
         mixing = SparseRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
-        draws = uniforms.reshape(rounds, self.objective.nodes, -1)
+        draws = uniforms.reshape(rounds, problem.nodes, -1)
         if isinstance(setting.gossip, GradientTracking):
-            begun = int(network.counts[0])
-            gammas = setting.step_size(np.arange(begun + 1, begun + rounds + 1))
-            gossip.track_gradients(mixing, self._data, network, gammas, draws, begun == 0)
+            gammas = step_size(np.arange(begun + 1, begun + rounds + 1))
+            gossip.track_gradients(mixing, self._data, nodes, gammas, draws, begun == 0)
         else:
-            gossip.mix_all(mixing, setting.scale, self._data, network, *step, draws)
-        self.messages += 2 * graph.edge_count * rounds
-
-    def values(self, models: Array) -> Array:
-        """f(w), computed by `kernels.values`."""
-        return kernel_inputs.values_of(self._data, models)
+            gossip.mix_all(mixing, setting.scale, self._data, nodes, *step, draws)
+        return network
 
 
 def _sender(start: Position) -> int:

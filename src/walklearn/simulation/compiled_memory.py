@@ -8,7 +8,6 @@ import numpy as np
 
 from walklearn.arrays import Array, Arrays
 from walklearn.objectives.linear.domains import Everywhere
-from walklearn.simulation.batches import NodeArrays
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.kernel_inputs import has_one_row
 from walklearn.updates.saga import ALL_NODES, SCALARS
@@ -17,11 +16,11 @@ from walklearn.updates.saga import ALL_NODES, SCALARS
 class CompiledMemory(CompiledWalks):
     """Walks with Saga, by the kernels of `kernels.visits`.
 
-    Nothing is averaged, and each node keeps its slopes and the number of its last visit.
+    Nothing is averaged. Each node stores its slopes and the number of its last visit.
     """
 
     def _first_state(self, models: Array) -> Any:
-        """The arrays of SAGA."""
+        """Return the arrays of SAGA."""
         from walklearn.simulation.kernels.visits.saga import Saga
         from walklearn.simulation.kernels.visits.saga_rows import Space
 
@@ -33,36 +32,27 @@ class CompiledMemory(CompiledWalks):
             and problem.dtype == np.float64
             and isinstance(problem.domain, Everywhere)
         )
-        self._keeps_pairs = self._one_row or self._by_factors
-        if self._keeps_pairs:  # slope and last visit share a cache line
-            kept = np.zeros((tokens, nodes, 2))
-            self._slopes, self._visited = kept[:, :, :1], kept[:, :, 1]
+        if self._one_row or self._by_factors:  # slope and last visit share a cache line
+            slopes, visited = np.tile([np.nan, 0.0], tokens * nodes), np.empty(0)
         else:
-            kept = np.empty((tokens, problem.row_count, problem.outputs))
-            self._slopes, self._visited = kept, np.zeros((tokens, nodes))
-        self._slopes[:] = np.nan
-        for r, begun in enumerate(self.begun_with):
-            for node, arrays in begun.items():
-                rows = slice(problem.offsets[node], problem.offsets[node + 1])
-                self._slopes[r, rows] = arrays["slopes"].reshape(-1, problem.outputs)
-                self._visited[r, node] = arrays["updated"]
+            slopes = np.full(tokens * problem.row_count * problem.outputs, np.nan)
+            visited = np.zeros(tokens * nodes)
         scalars = {name: np.array([token[name] for token in carried], float) for name in SCALARS}
         sums = np.concatenate([token["gradient_sum"] for token in carried])
         self._collects = np.array([token["collects"] for token in carried])
         scores = int(np.diff(problem.offsets).max(initial=0)) * problem.outputs
+        pairs = np.stack([models.reshape(-1), sums], axis=1) if self._by_factors else np.empty(0)
         return Saga(
             models=models.reshape(-1),
             sums=sums,
             scores=self._first_scores(models),
             factors=np.ones(tokens),
             shares=np.zeros(tokens),
-            pairs=np.stack([models.reshape(-1), sums], axis=1).reshape(-1)
-            if self._by_factors
-            else np.empty(0),
+            pairs=pairs.reshape(-1),
             **scalars,
             wait=np.where(self._collects, ALL_NODES * nodes, 0.0),
-            slopes=kept.reshape(-1),
-            visited=np.empty(0) if self._keeps_pairs else self._visited.reshape(-1),
+            slopes=slopes,
+            visited=visited,
             squares=problem.row_weights * problem.row_squares,
             smoothness=problem.loss.smoothness,
             step=getattr(getattr(update, "step_size", None), "constant", 0.0),
@@ -78,31 +68,16 @@ class CompiledMemory(CompiledWalks):
             return super().models
         factors, shares = self._state.factors[:, None], self._state.shares[:, None]
         pairs = self._state.pairs.reshape(len(factors), -1, 2)
-        # Not as a product of matrices: the threads of BLAS would spin for longer than it takes.
+        # Not a product of matrices: the threads of BLAS would spin for longer than it takes.
         return np.asarray(factors * pairs[:, :, 0] - shares * pairs[:, :, 1])[:, None]
 
-    def _update_arrays(self, replicate: int, model: Array) -> Arrays:
-        """The update's arrays on a token, as the reference has them."""
+    def _update_arrays(self, replicate: int) -> Arrays:
         state, sums = self._state, self._state.pairs[1::2] if self._by_factors else self._state.sums
         return {
-            "model": model,
             "gradient_sum": sums.reshape(-1, self.objective.size)[replicate].copy(),
             **{name: np.asarray(getattr(state, name)[replicate]) for name in SCALARS},
             "collects": np.asarray(self._collects[replicate]),
         }
-
-    @property
-    def states(self) -> list[NodeArrays]:
-        """The arrays at visited nodes, as the reference has them."""
-        problem, offsets = self.objective, self.objective.offsets
-        states: list[NodeArrays] = [{} for _ in self.streams]
-        for r, node in np.argwhere(self._visited > 0).tolist():
-            slopes = self._slopes[r, offsets[node] : offsets[node + 1]].copy()
-            states[r][node] = {
-                "slopes": slopes if problem.outputs > 1 else slopes[:, 0],
-                "updated": np.asarray(self._visited[r, node].astype(np.int64)),
-            }
-        return states
 
     def _run(self, draws: Any, records: Any) -> None:
         """Hop and update."""
@@ -112,9 +87,8 @@ class CompiledMemory(CompiledWalks):
         if self._one_row and not self._far:
             saga.near_one_row(self._hops, self._tokens, draws, self._data, state, records)
             return
-        path = self._paths(draws, records)
-        state = state._replace(draws=self._picks(draws))
-        along = (path, self.visits, self._data, state, records)
+        path, picks = self._paths(draws, records)
+        along = (path, self.visits, self._data, state._replace(draws=picks), records)
         if self._one_row:
             saga.far_one_row(*along, self._group)
         elif self._by_factors:

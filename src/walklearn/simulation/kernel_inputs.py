@@ -127,15 +127,34 @@ def has_one_row(problem: Problem, sparse: bool = False) -> bool:
     return bool((np.diff(problem.offsets) == 1).all())
 
 
-def node_streams_of(streams: Sequence[Streams]) -> Array:
-    """Where each node's stream stands, (replicates, nodes, 4); empty where they share one.
+def noise_of(privacy: Any, problem: Problem, contributions: Array | None) -> Any:
+    """Return the protection as kernels take it; a clip of 0 if nothing is protected."""
+    from walklearn.simulation.kernels.visits.sgd import Noise
 
-    From then on these move, and the generators they were read from stay where they are.
+    normals = np.empty((0, 0, 0))  # of the visits of each call
+    if contributions is None:
+        nothing = np.empty((0, 0), np.int64)
+        return Noise(0.0, False, 0.0, 0, np.empty(0), np.empty(0), normals, nothing)
+    return Noise(
+        clip=privacy.clip,
+        by_row=privacy.protect == "rows",
+        deviation=privacy.standard_deviation,
+        max_contributions=privacy.max_contributions,
+        factors=np.array([privacy.factor(problem, node) for node in range(problem.nodes)]),
+        lengths=problem.row_lengths,
+        normals=normals,
+        contributions=contributions,
+    )
+
+
+def node_streams_of(streams: Sequence[Streams], nodes: int) -> Array:
+    """Return the state of each node's stream, (replicates, nodes, 4); empty if they share one.
+
+    From then on these states advance, and the generators they were read from do not.
     """
-    owned = [each.nodes for each in streams if each.nodes is not None]
-    states = [_pcg64_state(own.walk) for nodes in owned for own in nodes]
-    nodes = len(owned[0]) if owned else 0
-    return np.array(states, dtype=np.uint64).reshape(len(owned), nodes, 4)
+    own = [each for each in streams if each.nodes is not None]
+    states = [_pcg64_state(each.of(node).walk) for each in own for node in range(nodes)]
+    return np.array(states, dtype=np.uint64).reshape(len(own), nodes, 4)
 
 
 def _pcg64_state(generator: np.random.Generator) -> list[int]:

@@ -1,11 +1,11 @@
-"""What a run has recorded so far, and the trace that it makes."""
+"""The runner: it advances batches from record to record, and makes the trace."""
 
 from __future__ import annotations
 
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import Owner, generators
 from walklearn.visit import Setting
-from walklearn.walks import Walk
 from walklearn.walks.disclosure import mechanism_of, published
 from walklearn.walks.markov import known_stationary, stationary_or_nan
 from walklearn.walks.walk import draw_walk
@@ -35,65 +34,66 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 # Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
-# for the second-level cache, and no power of 2, or those of all tokens fall on the same few of its
-# lines.
+# for the second-level cache, and no power of 2: else those of all tokens share a few of its lines.
 BLOCK_NUMBERS = 66_560
-# Numbers of the models that are copied before they are looked at.
-COPIED_NUMBERS = 1_000_000
+COPIED_NUMBERS = 1_000_000  # of models that are copied before they are evaluated
 
 
-@dataclass(eq=False)
-class Recording:
-    """What has been recorded so far. Batches write to lines of their own."""
+class Runner:
+    """Runs batches of replicates, and keeps their records. Each batch writes to its own lines."""
 
-    setting: Setting | GossipSetting
-    graph: Graph
-    iterations_at: NDArray[np.int64]
-    seeds: list[np.random.SeedSequence]
-    gaps: bool | int = True
-    owner: Owner = "replicate"
-    mean: str = "exact"
-
-    def __post_init__(self) -> None:
-        problem, shape = self.setting.objective, (len(self.seeds), len(self.iterations_at))
-        self.stop = threading.Event()
-        self.lock = threading.Lock()
-        self.optimum = solution_of(problem)
-        self.metrics: dict[str, Array] = {}
+    def __init__(
+        self,
+        setting: Setting | GossipSetting,
+        graph: Graph,
+        iterations_at: NDArray[np.int64],
+        seeds: list[np.random.SeedSequence],
+        gaps: bool | int = True,
+        owner: Owner = "replicate",
+        mean: str = "exact",
+    ) -> None:
+        self.setting, self.graph, self.iterations_at = setting, graph, iterations_at
+        self.seeds, self.gaps, self.owner, self.mean = seeds, gaps, owner, mean
+        objective, shape = setting.objective, (len(seeds), len(iterations_at))
+        nodes = objective.nodes
+        self.stop, self.lock = threading.Event(), threading.Lock()
+        self.optimum = solution_of(objective)
+        self.messages, self.questions = np.zeros((2, *shape), dtype=np.int64)
+        self.models, self.averages = np.zeros((2, len(seeds), objective.size))
+        self.visits = np.zeros(nodes, dtype=np.int64)
+        self.records_done = np.zeros(len(seeds), dtype=np.int64)
+        self.contributions: Array | None = None
+        if CONTRIBUTIONS in setting.privacy.node_arrays(objective):
+            self.contributions = np.zeros((len(seeds), nodes), dtype=np.int64)
+        self.batch_setting: Any = setting
+        if isinstance(setting, Setting):
+            self._prepare_walk(setting)
+        else:
+            self.method: Any = setting.gossip
         self.own_names: set[str] = set()
-        self.messages = np.zeros(shape, dtype=np.int64)
-        self.questions = np.zeros(shape, dtype=np.int64)
-        self.models = np.zeros((len(self.seeds), problem.size))
-        self.averages = np.zeros((len(self.seeds), problem.size))
-        self.visits = np.zeros(problem.nodes, dtype=np.int64)
-        self.records_done = np.zeros(len(self.seeds), dtype=np.int64)
-        per_node = (len(self.seeds), problem.nodes)
-        walk = self.setting.walk if isinstance(self.setting, Setting) else None
-        self.method: Any = walk if isinstance(self.setting, Setting) else self.setting.gossip
-        self.out_of_bounds = np.zeros(len(self.seeds), dtype=np.int64)
-        releases = walk is not None and mechanism_of(walk) is not None
-        self.released = np.zeros(per_node) if releases else None
-        counted = CONTRIBUTIONS in self.setting.privacy.node_arrays(problem)
-        self.contributions = np.zeros(per_node, dtype=np.int64) if counted else None
-        self.numbers_sent = 0
-        # Each replicate has its own stationary distribution if it draws its own announcements.
-        self.laws: Array | None = None
-        self.begun: Any = self.setting  # of the batches: a walk that all share is bound once
-        if walk is not None and (walk.is_private or walk.draws_announcements):
-            self.laws = None if walk.slow_stationary else np.full(per_node, np.nan)
-        elif walk is not None:
-            drawn = draw_walk(walk, self.graph, problem, None)
-            bound: Any = {"walk": drawn.bind(self.graph, problem, self.mean)}
-            self.begun = replace(self.setting, **bound)
-        known = ("distance", "gap") if self.optimum else ("value",)
-        own = self._own_metrics(problem.start) if self.gaps is not False else {}
+        own = self._own_metrics(objective.start) if gaps is not False else {}
         check_metric_names(own)
         taken = [name for name in own if name in ("value", *ERRORS) or name.startswith("average_")]
         if taken:
             raise ValueError(f"a metric cannot be named {taken[0]!r}: records have it already.")
-        for name in (*known, *own):
-            self._series(name)
-            self._series("average_" + name)
+        names = (*(("distance", "gap") if self.optimum else ("value",)), *own)
+        self.metrics = {
+            prefix + name: np.full(shape, np.nan) for name in names for prefix in ("", "average_")
+        }
+
+    def _prepare_walk(self, setting: Setting) -> None:
+        """Bind a walk that all replicates share; else make room for what each of them draws."""
+        walk = self.method = setting.walk
+        self.numbers_sent, per_node = 0, (len(self.seeds), setting.objective.nodes)
+        self.out_of_bounds = np.zeros(len(self.seeds), dtype=np.int64)
+        self.released = np.zeros(per_node) if mechanism_of(walk) is not None else None
+        self.stationary: Array | None = None  # of each replicate
+        if not (walk.is_private or walk.draws_announcements):
+            drawn = draw_walk(walk, self.graph, setting.objective, None)
+            bound: Any = {"walk": drawn.bind(self.graph, setting.objective, self.mean)}
+            self.batch_setting = replace(setting, **bound)
+        elif not walk.slow_stationary:
+            self.stationary = np.full(per_node, np.nan)
 
     def _own_metrics(self, w: Array) -> Mapping[str, float]:
         """Return the metrics that the objective defines, checked."""
@@ -107,90 +107,84 @@ class Recording:
         self.own_names = set(own)
         return own
 
-    def _series(self, name: str) -> Array:
-        """The records of a metric, NaN until they are made."""
-        shape = (len(self.seeds), len(self.iterations_at))
-        return self.metrics.setdefault(name, np.full(shape, np.nan))
-
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
         """Run replicates `first` to `last` from start to end, or until they are stopped."""
-        nodes = self.setting.objective.nodes if self.owner == "node" else None
-        streams = [generators(seed, nodes) for seed in self.seeds[first:last]]
-        options = {"mean": self.mean} if isinstance(self.setting, Setting) else {}
-        batch: Batch = batch_class(self.begun, self.graph, streams, **options)
+        setting, objective, lines = self.setting, self.setting.objective, slice(first, last)
+        nodes = objective.nodes if self.owner == "node" else None
+        streams = [generators(seed, nodes) for seed in self.seeds[lines]]
+        if isinstance(setting, Setting):
+            options = {"mean": self.mean}
+            work = objective.size if setting.privacy.adds_noise else 1
+        else:
+            options, work = {}, setting.gossip.updates_per_iteration(self.graph)
+        batch: Batch = batch_class(self.batch_setting, self.graph, streams, **options)
         if isinstance(batch, WalkBatch):
-            self.numbers_sent = batch.setting.walk.numbers_sent
-            if self.laws is not None:
-                self.laws[first:last] = [
-                    stationary_or_nan(each.walk, self.graph, self.setting.objective)
-                    for each in batch.settings
-                ]
-        block = max(1, BLOCK_NUMBERS // (len(streams) * max(1, _work(self.setting))))
+            self._record_walks(batch, lines)
+        block = max(1, BLOCK_NUMBERS // (len(streams) * max(setting.draws, work)))
         at_once = max(1, COPIED_NUMBERS // batch.models.size)
         marks, record = self.iterations_at, 0
-        while record < len(marks):
-            if self.stop.is_set():
-                return
+        while record < len(marks) and not self.stop.is_set():
             begun = batch.iterations
             end = min(begun + block, int(marks[min(record + at_once, len(marks)) - 1]))
             following = int(np.searchsorted(marks, end, side="right"))
-            seen = batch.advance(end - begun, marks[record:following] - begun)
-            if seen is not None:
-                self._record(batch, seen, slice(record, following), slice(first, last))
+            snapshot = batch.advance(end - begun, marks[record:following] - begun)
+            if snapshot is not None:
+                self._record(batch, snapshot, slice(record, following), lines)
             record = following
             with self.lock:
                 bar.update((end - begun) * len(streams))
-        with self.lock:
-            self.visits += batch.visits
+        if record == len(marks):
+            with self.lock:
+                self.visits += batch.visits
 
-    def _record(self, batch: Batch, seen: Snapshot, records: slice, lines: slice) -> None:
-        self.messages[lines, records] = seen.messages.T
-        self.questions[lines, records] = seen.questions.T
-        both = (("", seen.models, self.models), ("average_", seen.averages, self.averages))
+    def _record_walks(self, batch: WalkBatch, lines: slice) -> None:
+        """Record what the walk of each replicate has announced and released."""
+        self.numbers_sent = batch.setting.walk.numbers_sent
+        walks = [each.walk for each in batch.settings]
+        if self.released is not None and walks[0].innermost.release is not None:
+            self.released[lines] = [walk.innermost.release for walk in walks]
+            self.out_of_bounds[lines] = [walk.innermost.out_of_bounds for walk in walks]
+        if self.stationary is not None:
+            problem = (self.graph, self.setting.objective)
+            self.stationary[lines] = [stationary_or_nan(walk, *problem) for walk in walks]
+
+    def _record(self, batch: Batch, snapshot: Snapshot, records: slice, lines: slice) -> None:
+        self.messages[lines, records] = snapshot.messages.T
+        self.questions[lines, records] = snapshot.questions.T
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
-            for prefix, models, kept in both:
+            for prefix, models, last in (
+                ("", snapshot.models, self.models),
+                ("average_", snapshot.averages, self.averages),
+            ):
                 for name, values in self._measured(batch, models):
-                    self._series(prefix + name)[lines, records] = values.mean(axis=2).T
-                kept[lines] = models[-1].mean(axis=1)
-        if self.released is not None and batch.released is not None:
-            self.released[lines] = batch.released
-            self.out_of_bounds[lines] = batch.out_of_bounds
+                    self.metrics[prefix + name][lines, records] = values.mean(axis=2).T
+                last[lines] = models[-1].mean(axis=1)
         if self.contributions is not None and batch.contributions is not None:
             self.contributions[lines] = batch.contributions
         self.records_done[lines] = records.stop
 
     def _measured(self, batch: Batch, models: Array) -> Iterator[tuple[str, Array]]:
         """Yield the metrics of models, each by its name, shape (records, replicates, holders)."""
-        optimum = self.optimum
+        optimum, objective = self.optimum, self.setting.objective
         if optimum is not None and optimum.unique:
             apart = models - optimum.model  # `norm` would make three more arrays of it
             yield "distance", np.sqrt(np.einsum("...a,...a->...", apart, apart))
         if self.gaps is False:
             return
-        inspected = models if self.gaps is True else self._spread(models)
-        values = batch.values(inspected)
+        if self.gaps is not True:  # some holders, spread evenly
+            holders = models.shape[2]
+            count = min(int(self.gaps), holders)
+            models = models[:, :, np.arange(count) * holders // count]
+        values = batch.values(models)
         yield ("value", values) if optimum is None else ("gap", values - optimum.value)
-        objective = self.setting.objective
         if type(objective).metrics is not Objective.metrics:
-            flat = inspected.reshape(-1, inspected.shape[-1])
-            rows = [self._own_metrics(w) for w in flat]
+            rows = [self._own_metrics(w) for w in models.reshape(-1, models.shape[-1])]
             for name in rows[0]:
                 numbers = np.array([row[name] for row in rows], dtype=np.float64)
-                yield name, numbers.reshape(inspected.shape[:-1])
+                yield name, numbers.reshape(models.shape[:-1])
 
-    def _spread(self, models: Array) -> Array:
-        """The models whose gaps are averaged: those of some holders, spread evenly."""
-        holders = models.shape[2]
-        count = min(int(self.gaps), holders)
-        return models[:, :, np.arange(count) * holders // count]
-
-    def models_at(self, models: Array, lines: Array, records: int) -> Array:
-        """The models of the kept replicates, NaN for one that is past the last kept record."""
-        past = self.records_done[lines] > records
-        return np.where(past[:, None], np.nan, models[lines])
-
-    def kept(self) -> tuple[NDArray[np.intp], int]:
-        """Which replicates are kept, and how many records: all, unless it was interrupted."""
+    def _kept(self) -> tuple[NDArray[np.intp], int]:
+        """Return the replicates and the number of records to keep: all, unless interrupted."""
         complete = np.flatnonzero(self.records_done == len(self.iterations_at))
         if complete.size:
             return complete, len(self.iterations_at)
@@ -198,6 +192,108 @@ class Recording:
         if not begun.size:
             raise KeyboardInterrupt
         return begun, int(self.records_done[begun].min())
+
+    def trace(self, root: np.random.SeedSequence) -> Trace:
+        """Return the trace of the replicates and records that are kept."""
+        lines, records = self._kept()
+        setting, objective, graph = self.setting, self.setting.objective, self.graph
+        is_complete = len(lines) == len(self.seeds) and records == len(self.iterations_at)
+        self._warn(lines, records, is_complete)
+        walk = setting.walk if isinstance(setting, Setting) else None
+        numbers = self.method.announced_numbers if walk is None else self.numbers_sent
+        announcements = 2 * graph.edge_count if numbers else 0
+        specs = objective.parameters
+        shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
+        # The model of a replicate that is past the last kept record is not known.
+        past = (self.records_done[lines] > records)[:, None]
+        models, averages = (
+            np.where(past, np.nan, each[lines]).reshape(shape)
+            for each in (self.models, self.averages)
+        )
+        # Nothing is claimed for a protection whose clipping or noise a subclass has changed.
+        privacy = setting.privacy
+        noise = privacy if isinstance(privacy, ModelNoise) and privacy.is_compiled else None
+        outside = [] if walk is None else self.out_of_bounds[lines].tolist()
+        released = None if walk is None else self.released
+        return Trace(
+            label=", ".join(filter(None, (repr(self.method), setting.update.label))),
+            spec=self._spec(root),
+            updates=self.iterations_at[:records] * updates_per_iteration(self.method, graph),
+            messages=self.messages[lines, :records],
+            message_bytes=self.batch_setting.message_bytes,
+            questions=self.questions[lines, :records] if self.questions.any() else None,
+            metrics={name: each[lines, :records] for name, each in self.metrics.items()},
+            models=models,
+            averages=averages,
+            visits=self.visits if is_complete else None,
+            degrees=graph.degrees,
+            expected_visits=self._expected_visits(lines),
+            announcements=announcements,
+            announcement_bytes=announcements * numbers * 8,
+            complete=is_complete,
+            released=None if released is None else released[lines],
+            contributions=None if self.contributions is None else self.contributions[lines],
+            privacy=published(walk, noise, objective.nodes, outside),
+        )
+
+    def _expected_visits(self, lines: Array) -> Array | None:
+        """Return the long-run share of the updates of each node, if known and quickly found."""
+        setting = self.setting
+        if isinstance(setting, GossipSetting):
+            return setting.gossip.update_rates(setting.graph)
+        if setting.walk.slow_stationary:
+            return None
+        if self.stationary is not None:
+            return np.asarray(self.stationary[lines].mean(axis=0))
+        return known_stationary(self.batch_setting.walk, self.graph, setting.objective)
+
+    def _spec(self, root: np.random.SeedSequence) -> dict[str, Any]:
+        setting, graph, method = self.setting, self.graph, self.method
+        objective, entropy, update = setting.objective, root.entropy, setting.update
+        step_size = getattr(update, "step_size", None)
+        importance = getattr(getattr(method, "innermost", None), "importance", None)
+        sizes = {"objective": repr(objective), "nodes": objective.nodes, "size": objective.size}
+        return {
+            "walklearn": __version__,
+            "problem": objective.describe() if isinstance(objective, Problem) else sizes,
+            "graph": repr(graph),
+            "graph_sha256": sha256_of(graph.indptr, graph.indices),
+            "method": repr(method),
+            "importance_sha256": None if importance is None else sha256_of(importance),
+            "update": repr(update),
+            "step_size": None if step_size is None else repr(step_size),
+            "node_bytes": update.node_bytes(objective),
+            "batch": objective.draws or None,
+            "steps": int(self.iterations_at[-1]) * updates_per_iteration(method, graph),
+            "replicates": len(self.seeds),
+            "mean_importance": self.mean if isinstance(setting, Setting) else None,
+            "streams": self.owner,
+            "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
+            "spawn_key": list(root.spawn_key),
+            "optimum_value": None if self.optimum is None else self.optimum.value,
+        }
+
+    def _warn(self, lines: Array, records: int, is_complete: bool) -> None:
+        def warn(text: str) -> None:
+            warnings.warn(text, stacklevel=5)
+
+        if not is_complete:
+            warn(
+                f"interrupted: kept {len(lines)} of {len(self.seeds)} replicates, "
+                f"{records} of {len(self.iterations_at)} records."
+            )
+        if self.optimum is not None and not self.optimum.unique:
+            warn(
+                "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are right. "
+                "A positive penalty makes it unique."
+            )
+        diverged = int((~np.isfinite(self.models[lines]).all(axis=1)).sum())
+        if diverged:
+            warn(
+                f"{diverged} of {len(lines)} replicates ended with numbers that are not finite. "
+                "The steps are too long, or a gradient is not finite. Use a smaller step "
+                "constant, or a bounded domain such as domains.Ball(10.0)."
+            )
 
 
 def solution_of(objective: Any) -> Optimum | None:
@@ -213,111 +309,3 @@ def solution_of(objective: Any) -> Optimum | None:
     if value is None or np.ndim(value):
         raise TypeError(f"value of {objective!r} must return a number, got {value!r}.")
     return Optimum(model, float(value), unique=True)
-
-
-def trace_of(recording: Recording, kept: Any, root: np.random.SeedSequence) -> Trace:
-    """Return the trace of the replicates and records that are kept."""
-    lines, records = kept
-    setting, objective, graph = recording.setting, recording.setting.objective, recording.graph
-    method, privacy = recording.method, setting.privacy
-    complete = len(lines) == len(recording.seeds) and records == len(recording.iterations_at)
-    _warn(recording, lines, records, complete)
-    per_iteration = updates_per_iteration(method, graph)
-    walk = method if isinstance(method, Walk) else None
-    numbers = method.announced_numbers if walk is None else recording.numbers_sent
-    announcements = 2 * graph.edge_count if numbers else 0
-    specs = objective.parameters
-    shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
-    # Nothing is claimed for a protection whose clipping or noise a subclass has changed.
-    noise = privacy if isinstance(privacy, ModelNoise) and privacy.is_compiled else None
-    return Trace(
-        label=", ".join(filter(None, (repr(method), setting.update.label))),
-        spec=_spec(recording, root),
-        updates=recording.iterations_at[:records] * per_iteration,
-        messages=recording.messages[lines, :records],
-        message_bytes=recording.begun.message_bytes,
-        questions=recording.questions[lines, :records] if recording.questions.any() else None,
-        metrics={name: each[lines, :records] for name, each in recording.metrics.items()},
-        models=recording.models_at(recording.models, lines, records).reshape(shape),
-        averages=recording.models_at(recording.averages, lines, records).reshape(shape),
-        visits=recording.visits if complete else None,
-        degrees=graph.degrees,
-        expected_visits=_law(recording, lines),
-        announcements=announcements,
-        announcement_bytes=announcements * numbers * 8,
-        complete=complete,
-        released=None if recording.released is None else recording.released[lines],
-        contributions=None if recording.contributions is None else recording.contributions[lines],
-        privacy=published(walk, noise, objective.nodes, recording.out_of_bounds[lines].tolist()),
-    )
-
-
-def _law(recording: Recording, lines: Array) -> Array | None:
-    """Return the long-run share of the updates of each node, if it is known and quickly found."""
-    setting = recording.setting
-    if isinstance(setting, GossipSetting):
-        return setting.gossip.update_rates(setting.graph)
-    if setting.walk.slow_stationary:
-        return None
-    if recording.laws is not None:
-        return np.asarray(recording.laws[lines].mean(axis=0))
-    return known_stationary(recording.begun.walk, recording.graph, setting.objective)
-
-
-def _spec(recording: Recording, root: np.random.SeedSequence) -> dict[str, Any]:
-    setting, graph, method = recording.setting, recording.graph, recording.method
-    objective, entropy, update = setting.objective, root.entropy, setting.update
-    step_size = getattr(update, "step_size", None)
-    importance = getattr(getattr(method, "innermost", None), "importance", None)
-    sizes = {"objective": repr(objective), "nodes": objective.nodes, "size": objective.size}
-    return {
-        "walklearn": __version__,
-        "problem": objective.describe() if isinstance(objective, Problem) else sizes,
-        "graph": repr(graph),
-        "graph_sha256": sha256_of(graph.indptr, graph.indices),
-        "method": repr(method),
-        "importance_sha256": None if importance is None else sha256_of(importance),
-        "update": repr(update),
-        "step_size": None if step_size is None else repr(step_size),
-        "node_bytes": update.node_bytes(objective),
-        "batch": objective.draws or None,
-        "steps": int(recording.iterations_at[-1]) * updates_per_iteration(method, graph),
-        "replicates": len(recording.seeds),
-        "mean_importance": recording.mean if isinstance(setting, Setting) else None,
-        "streams": recording.owner,
-        "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
-        "spawn_key": list(root.spawn_key),
-        "optimum_value": None if recording.optimum is None else recording.optimum.value,
-    }
-
-
-def _warn(recording: Recording, lines: Array, records: int, complete: bool) -> None:
-    if not complete:
-        warnings.warn(
-            f"interrupted: kept {len(lines)} of {len(recording.seeds)} replicates, "
-            f"{records} of {len(recording.iterations_at)} records.",
-            stacklevel=4,
-        )
-    if recording.optimum is not None and not recording.optimum.unique:
-        warnings.warn(
-            "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are right. "
-            "A positive penalty makes it unique.",
-            stacklevel=4,
-        )
-    diverged = int((~np.isfinite(recording.models[lines]).all(axis=1)).sum())
-    if diverged:
-        warnings.warn(
-            f"{diverged} of {len(lines)} replicates ended with numbers that are not finite. The "
-            "steps are too long, or a gradient is not finite. Use a smaller step constant, or a "
-            "bounded domain such as domains.Ball(10.0).",
-            stacklevel=4,
-        )
-
-
-def _work(setting: Setting | GossipSetting) -> int:
-    """Return how much an iteration draws and computes, in numbers."""
-    objective = setting.objective
-    if isinstance(setting, GossipSetting):
-        synchronous = setting.gossip.updates_per_iteration(setting.graph) > 2
-        return max(setting.draws, objective.nodes if synchronous else 1)
-    return max(setting.draws, objective.size if setting.privacy.adds_noise else 1)

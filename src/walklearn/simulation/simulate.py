@@ -25,7 +25,7 @@ from walklearn.simulation.averaging import Gossip, GossipSetting
 from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
 from walklearn.simulation.compiled_memory import COMPILED
 from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
-from walklearn.simulation.runner import Recording, trace_of
+from walklearn.simulation.runner import Runner
 from walklearn.simulation.threads import on_threads, usable_cores
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.user_losses import announce_compilation
@@ -136,61 +136,55 @@ def simulate(
     >>> bool(run.gap[0, -1] < 1e-9)
     True
     """
-    method = arguments.walk_of(method)
-    arguments.check_run(objective, graph, method, steps, replicates, batch, cores, engine)
-    protection = arguments.protection_of(privacy, method)
-    chosen = arguments.update_of(update, step_size, objective, method, protection)
-    arguments.check_network_options(method, chosen, mean_importance, streams)
+    method = arguments.method_of(method)
+    arguments.check_run(objective, graph, steps, replicates, batch, cores, engine)
     if batch is not None:
         objective = objective.with_batch(batch)
+    chosen = arguments.update_of(update, step_size)
+    setting = arguments.setting_of(objective, graph, method, chosen, privacy, steps)
+    arguments.check_network_options(setting, mean_importance, streams)
     records_at = arguments.iterations_at(method, graph, steps, records)
-    setting: Setting | GossipSetting
-    if isinstance(method, Walk):
-        setting = Setting(objective, method, chosen, privacy=protection, updates=steps)
-    else:
-        setting = GossipSetting(objective, graph, method, arguments.gossip_step(chosen))
-    runs_on = arguments.chosen_engine(objective, method, chosen, protection, engine)
+    runs_on = arguments.chosen_engine(objective, method, setting.update, setting.privacy, engine)
     if runs_on == "compiled":
         announce_compilation(objective, progress)
     root = arguments.root_of(seed)
     seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
-    recording = Recording(
+    runner = Runner(
         setting, graph, records_at, seeds, arguments.gaps_of(gaps), streams, mean_importance
     )
     bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
-    with bar, stop_on_interrupt(recording.stop):
-        _run_batches(recording, _batch_class(setting, runs_on), cores, bar)
-    kept = recording.kept()
-    return trace_of(recording, kept, root)
+    with bar, stop_on_interrupt(runner.stop):
+        _run_batches(runner, _batch_class(setting, runs_on), cores, bar)
+    return runner.trace(root)
 
 
-def _run_batches(recording: Recording, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
+def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
     """Run the batches on threads, which share the data and the compiled code."""
-    count, marks, size = len(recording.seeds), recording.iterations_at, recording.models.shape[1]
-    # Each batch has a cost of its own: a short run on one core is faster than on two.
-    objective = recording.setting.objective
+    count, marks, size = len(runner.seeds), runner.iterations_at, runner.models.shape[1]
+    # Each batch has its own fixed cost: a short run on one core is faster than on two.
+    objective = runner.setting.objective
     rows = objective.row_count if isinstance(objective, Problem) else SHORT_RUN
-    visited = max(1, rows // recording.graph.node_count)
+    visited = max(1, rows // runner.graph.node_count)
     is_short = count * size * (marks[-1] * visited + len(marks) * rows) < SHORT_RUN
     workers = cores or (1 if is_short else usable_cores())
-    most = min(_largest_batch(recording), -(-count // workers))
+    largest = min(_largest_batch(runner), -(-count // workers))
     calls = [
-        partial(recording.run, batch_class, first, min(first + most, count), bar)
-        for first in range(0, count, most)
+        partial(runner.run, batch_class, first, min(first + largest, count), bar)
+        for first in range(0, count, largest)
     ]
-    on_threads(workers, calls, recording.stop.set)
+    on_threads(workers, calls, runner.stop.set)
 
 
-def _largest_batch(recording: Recording) -> int:
-    """Return the most replicates of a batch; gossip gains nothing from sharing one.
+def _largest_batch(runner: Runner) -> int:
+    """Return the largest number of replicates of a batch; gossip gains nothing from sharing one.
 
-    A private walk has a table of its own for each replicate, and so do streams of nodes and
-    updates with memory.
+    A private walk has its own table for each replicate, and so have streams of nodes and updates
+    with memory.
     """
-    setting, nodes = recording.setting, recording.graph.node_count
+    setting, nodes = runner.setting, runner.graph.node_count
     if not isinstance(setting, Setting):
         return 1
-    if recording.owner == "node":
+    if runner.owner == "node":
         return max(1, min(LARGEST_BATCH, MAX_STREAMS // nodes))
     objective = setting.objective
     has_state = bool(setting.node_specs(0)[1])

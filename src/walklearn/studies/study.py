@@ -20,7 +20,7 @@ from typing import Any
 from walklearn.checks import is_number
 from walklearn.files.checked_table import CheckedTable
 from walklearn.privacy import InfeasiblePrivacyError
-from walklearn.simulation.arguments import gossip_step
+from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, digest
 from walklearn.studies.claims import Claim, read_claims
@@ -334,7 +334,7 @@ def _build(study: Study, table: CheckedTable) -> None:
                     if isinstance(made, Walk):
                         Setting(posed, made, update)  # raises an error if the parts do not fit
                     else:
-                        gossip_step(update)
+                        GossipSetting(posed, drawn, made, update)
                 except InfeasiblePrivacyError as error:
                     if method.get("infeasible") != "skip":
                         hint = 'Or say infeasible = "skip" to record that it is.'
