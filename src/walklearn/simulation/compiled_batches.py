@@ -228,7 +228,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         """Return the next step sizes and their sums so far; the next call overwrites them."""
         from walklearn.simulation.kernels.arithmetic import step_sizes
 
-        step: Any = self.setting.update.step_size  # type: ignore[attr-defined]
+        step: Any = self.setting.update.step_size
         if self._steps.shape[1] != iterations:
             self._steps = np.empty((2, iterations))
         step_sizes(step.constant, step.exponent, self.iterations, self._step_size_sum, *self._steps)
@@ -259,8 +259,9 @@ class CompiledGossip(CompiledBatch, GossipBatch):
         setting, graph, rounds, problem = self.setting, self.graph, len(uniforms), self.objective
         begun, step_size = int(network.counts[0]), setting.update.step_size
         step = step_size.constant, step_size.exponent
-        work = np.empty(network.models.size), np.empty(problem.size), np.empty(problem.outputs)
-        nodes = gossip.Nodes(*(array.reshape(-1) for array in network), *work)
+        sizes = network.models.size, problem.size, problem.outputs
+        arrays: Any = (*(array.reshape(-1) for array in network), *map(np.empty, sizes))
+        nodes = gossip.Nodes(*arrays)
         if isinstance(setting.gossip, AsynchronousGossip):
             common = (graph.indptr, graph.indices, setting.scale, self._data, nodes, *step)
             meetings = np.ascontiguousarray(uniforms[:, 0])
