@@ -13,7 +13,7 @@ from walklearn.objectives import Problem
 from walklearn.simulation.batches import Position
 from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.streams import generators, replicate_seed
-from walklearn.updates.line_search import Pace
+from walklearn.updates.line_search import ReturnTimes
 from walklearn.visit import Setting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
@@ -175,8 +175,8 @@ def test_step_size_is_short_for_sgd() -> None:
     assert short == long
 
 
-def test_the_pace_falls_where_the_token_returns_slowly() -> None:
-    quick, slow = Pace(), Pace()
+def test_the_step_is_shorter_if_the_token_returns_slowly() -> None:
+    quick, slow = ReturnTimes(), ReturnTimes()
     for visit in range(200):
         quick = quick.with_visit(float(visit < 10), 10 if visit >= 10 else 0)
         slow = slow.with_visit(float(visit < 10), (100 if visit % 10 == 0 else 1) * (visit >= 10))

@@ -12,10 +12,10 @@ from walklearn import walks
 from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
 from walklearn.updates.step_choice import (
     choose_step,
-    most_steps,
+    has_converged,
+    max_steps,
     public_step,
     public_steps,
-    settled,
     visited_mass,
 )
 
@@ -100,30 +100,30 @@ def test_the_public_step_looks_at_nothing_but_what_is_public() -> None:
     assert quiet == long
 
 
-def test_how_long_to_walk() -> None:
+def test_lengths_of_walks() -> None:
     assert [public_steps(n, 10**9) for n in (1, 1000, 50_000, 10**6)] == [
         20_000, 100_000, 1_000_000, 10_000_000,
     ]  # fmt: skip
     assert public_steps(1000, 500) == 500
-    assert [most_steps(n) for n in (10, 10**6)] == [1_000_000, 50_000_000]
+    assert [max_steps(n, has_memory=False) for n in (10, 10**6)] == [1_000_000, 50_000_000]
 
 
 @pytest.mark.parametrize(
-    ("losses", "been", "done"),
+    ("losses", "coverage", "done"),
     [
         ([0.5], 1.0, False),  # nothing to compare with
         ([0.5, 0.499], 1.0, True),
         ([0.5, 0.48], 1.0, False),  # still falling
-        ([0.5, 0.52], 1.0, False),  # rising: unlearning what it knew elsewhere
-        ([0.5, 0.499], 0.8, False),  # it has not been round
+        ([0.5, 0.52], 1.0, False),  # rising: worse on the other parts
+        ([0.5, 0.499], 0.8, False),  # not enough nodes
         ([0.5, np.nan], 1.0, False),
     ],
 )
-def test_when_to_stop(losses: list[float], been: float, done: bool) -> None:
-    assert settled(losses, of_zeros=0.7, tolerance=0.01, been=been) is done
+def test_when_to_stop(losses: list[float], coverage: float, done: bool) -> None:
+    assert has_converged(losses, loss_of_zeros=0.7, tolerance=0.01, coverage=coverage) is done
 
 
-def test_been_round() -> None:
+def test_visited_mass() -> None:
     problem = wild_problem(Logistic())
     visits = np.zeros(60, dtype=np.int64)
     visits[:15] = 3

@@ -43,9 +43,9 @@ from walklearn.privacy.mechanisms.comparison import Comparison
 from walklearn.privacy.protection import Protection
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import (
-    FIRST_LOOK,
+    FIRST_CHECK,
     choose_step,
-    most_steps,
+    max_steps,
     public_step,
     public_steps,
 )
@@ -221,8 +221,8 @@ def resolve(
     converges = update is not None and update.converges
     stop = Stopping(
         steps=steps,
-        max_steps=request.max_steps or most_steps(facts.nodes, converges),
-        first=max(FIRST_LOOK, facts.nodes),
+        max_steps=request.max_steps or max_steps(facts.nodes, converges),
+        first=max(FIRST_CHECK, facts.nodes),
         tolerance=(ARRIVED if converges else SETTLED) if request.tol is None else request.tol,
         average=request.chosen_average(update),
         go_on=partial,
@@ -410,7 +410,7 @@ class _Case:
             return VISITS * held, f"{VISITS} for each node with rows, which come as a stream."
         if not request.is_private:
             return None, "until the model has converged."
-        most = request.max_steps or most_steps(nodes, False)
+        most = request.max_steps or max_steps(nodes, False)
         if budget_plan is not None:
             allowed = max(1, budget_plan.updates // gradients)
             if allowed > most:

@@ -29,7 +29,7 @@ from walklearn.simulation.compiled_memory import COMPILED
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.simulation.user_losses import announce_compilation
 from walklearn.streams import Streams
-from walklearn.updates.step_choice import ROUND, settled, visited_mass
+from walklearn.updates.step_choice import MIN_COVERAGE, has_converged, visited_mass
 from walklearn.visit import Setting
 
 Array = NDArray[Any]
@@ -154,7 +154,7 @@ def run_walk(
                 seen.settled = arrived
                 if seen.arrival is None:
                     of_zeros, tolerance = seen.loss_at_zero, stopping.tolerance
-                    seen.settled = settled(losses, of_zeros, tolerance, seen.been)
+                    seen.settled = has_converged(losses, of_zeros, tolerance, seen.been)
             if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
                 break
     _look(batch, seen, waiting)
@@ -175,7 +175,7 @@ def why_not_settled(walked: Walked, stopping: Stopping) -> str:
             ratio += ", but not yet for a whole round of the network"
         count = f"{walked.updates[-1]:,}"
         return f"not converged after {count} updates: the gradient norm is {ratio}. {MORE}"
-    if walked.been < ROUND:
+    if walked.been < MIN_COVERAGE:
         return (
             f"in the last half of {walked.updates[-1]} updates the token has seen only "
             f"{100 * walked.been:.0f} % of the network's {len(walked.visits)} nodes. Raise "

@@ -1,4 +1,4 @@
-"""What a visit does to the model: the SGD of Algorithms 1 to 3, updates with memory, and gossip's.
+"""The change of the token in a visit: the SGD of Algorithms 1 to 3, and SAGA, which has memory.
 
 >>> from walklearn.updates import PowerStep
 >>> PowerStep(1.0, 0.75)(16)

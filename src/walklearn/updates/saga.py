@@ -1,18 +1,18 @@
 """SAGA on a walk: nodes and token store gradients, and w converges to the minimiser.
 
-Write f_i = φ_i + (λ/2)‖w‖². Node i keeps h_i, the gradient ∇φ_i of its last visit (0 before the
+Write f_i = φ_i + (λ/2)‖w‖². Node i stores h_i, the gradient ∇φ_i of its last visit (0 before the
 first); the token carries w and s = Σ h_i over the n nodes visited. At node i, with g = ∇φ_i(w):
 
     w ← Π(w − γ((g − h_i) + s/n + λw)),  then  s += g − h_i,   h_i = g
 
-At its first visit a node has no h_i yet, and s/n stands for it, the best estimate: w − γ(g + λw).
-Since ∇ℓ = slope · x, a node keeps one slope for each row (and class) instead of h_i.
+At its first visit a node has no h_i yet, and s/n is the best estimate of it: w − γ(g + λw).
+Since ∇ℓ = slope · x, a node stores one slope for each row (and class) instead of h_i.
 
 With a mini-batch B of a node's n_i rows, g − h_i is estimated by ``n_i/|B|`` Σ_B (g_r − h_r). Rows
-seen for the first time take their share of s/n for h_r, and n counts a node by the share of its
-rows that was seen. A relay, which has no rows, counts in n with its h of 0.
+that are used for the first time take their share of s/n for h_r, and n counts a node by the share
+of its rows that were used. A relay, which has no rows, counts in n with its h of 0.
 
-The step γ is found on the way (`line_search`), or given and then used as given.
+The step γ is found by a line search (`line_search`), or given and then used as given.
 
 (SAGA: Defazio, Bach & Lacoste-Julien, 2014. On a Markov chain: M. Even, *Stochastic gradient
 descent under Markovian sampling schemes*, ICML 2023.)
@@ -34,7 +34,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from walklearn.arrays import Array, Arrays, ArraySpec, Specs
-from walklearn.updates.line_search import Pace, halving_visits, raise_curvature
+from walklearn.updates.line_search import ReturnTimes, halving_visits, raise_curvature
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.updates.update import UPDATES, Update, VisitContext, VisitResult
 
@@ -43,29 +43,21 @@ SCALARS = ("nodes", "ages", "squared_ages", "curvature")
 
 
 class RowCorrection(NamedTuple):
-    """Change of a node's stored gradient, as one visit sees it.
+    """Change of a node's stored gradient in one visit.
 
-    Parameters
-    ----------
-    gradient
-        g, or the mini-batch's estimate of it.
-    correction
-        g − h_i, or the mini-batch's estimate of it.
-    change
-        The change of h_i, which is added to s.
-    unseen
-        The share of the inspected rows that was not seen before.
-    seen
-        The share of the node that is seen now and was not before.
-    slopes
-        The slopes that the node keeps from now on.
+    gradient: g, or the mini-batch's estimate of it.
+    correction: g − h_i, or the mini-batch's estimate of it.
+    change: the change of h_i, which is added to s.
+    new_inspected: the share of the inspected rows that are used for the first time.
+    new_rows: the share of the node's rows that are used for the first time.
+    slopes: the new slopes of the node.
     """
 
     gradient: Array
     correction: Array
     change: Array
-    unseen: float
-    seen: float
+    new_inspected: float
+    new_rows: float
     slopes: Array
 
 
@@ -76,7 +68,7 @@ class Saga(Update):
     Parameters
     ----------
     step_size
-        γ, a `ConstantStep` or a positive number; by default it is found on the way.
+        γ, a `ConstantStep` or a positive number; by default a line search finds it.
 
     Examples
     --------
@@ -98,19 +90,19 @@ class Saga(Update):
             object.__setattr__(self, "step_size", ConstantStep(float(step_size)))
         elif step_size is not None and not isinstance(step_size, ConstantStep):
             raise ValueError(
-                f"{type(self).__name__} takes a ConstantStep, or no step size at all, got "
-                f"{step_size!r}: with memory the noise in the gradient vanishes by itself, and a "
-                "step that shrinks would only make it slow."
+                f"{type(self).__name__} takes a ConstantStep or no step size, got {step_size!r}. "
+                "With memory the noise in the gradient vanishes, and a decreasing step only makes "
+                "it slow."
             )
 
     @property
     def needs(self) -> dict[str, str]:
-        """Linear rows and, to find the step, local values."""
+        """Linear rows and, for the line search, local values."""
         rows = {"linear_rows": "Use updates.Sgd(step_size)."}
         return rows if self.step_size else rows | {"local_value": "Give a step, as Saga(0.1)."}
 
     def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
-        """w, s, n, Σa, Σa² and L̂; and after a restart, that w waits until all nodes were seen."""
+        """w, s, n, Σa, Σa² and L̂; and whether w waits until all nodes were visited."""
         return (
             *super().token_arrays(objective, tokens),
             ArraySpec("gradient_sum", (objective.size,)),
@@ -119,14 +111,14 @@ class Saga(Update):
         )
 
     def node_arrays(self, objective: Any, node: int, tokens: int = 1) -> Specs:
-        """A slope for each row and class, NaN if unseen, and the number of the last update here."""
+        """A slope for each row and class, NaN if not used yet; the number of the last update."""
         rows, x, _ = objective.linear_rows(node, ())
         outputs = objective.size // x.shape[1]
         shape = (len(rows),) if outputs == 1 else (len(rows), outputs)
         return ArraySpec("slopes", shape), ArraySpec("updated", (), "<i8")
 
     def restart(self, objective: Any, token: Arrays, generation: int) -> Arrays:
-        """Keep the model, forget the gradients, and let w wait until every node was seen."""
+        """Keep the model, drop the gradients, and let w wait until every node was visited."""
         fresh = self.init_token(objective)
         return fresh | {"model": token["model"], "collects": np.array(True)}
 
@@ -138,41 +130,31 @@ class Saga(Update):
         rows, x, slopes_of = objective.linear_rows(node, context.draws[0])
         row = _correction(rows, x, slopes_of(w), state["slopes"], is_first=last == 0)
 
-        pace = Pace(*(float(token[name]) for name in SCALARS[:3]))
-        pace = pace.with_visit(row.seen, k - last if last else 0)
+        times = ReturnTimes(*(float(token[name]) for name in SCALARS[:3]))
+        times = times.with_visit(row.new_rows, k - last if last else 0)
         curvature = float(token["curvature"])
         if self.step_size is None:
-            visits = halving_visits(objective.nodes, len(row.slopes), len(rows), pace.hops)
-            curvature = pace.decay(curvature, visits)
+            visits = halving_visits(objective.nodes, len(row.slopes), len(rows), times.hops)
+            curvature = times.decay(curvature, visits)
             curvature = raise_curvature(curvature, _value_of(context), w, row.gradient)
-            gamma = pace.step(curvature + objective.penalty)
+            gamma = times.step(curvature + objective.penalty)
         else:
             gamma = self.step_size.constant
-        if token["collects"] and pace.nodes < ALL_NODES * objective.nodes:
+        if token["collects"] and times.nodes < ALL_NODES * objective.nodes:
             gamma = 0.0
 
-        mean = (1.0 - row.unseen) * s / pace.nodes
+        mean = (1.0 - row.new_inspected) * s / times.nodes
         direction = row.correction + mean + objective.penalty * w
         moved = (w - gamma * direction).astype(w.dtype, copy=False)
         arrays = {"model": objective.project(moved), "gradient_sum": s + row.change}
-        scalars = dict(zip(SCALARS, map(np.asarray, (*pace, curvature)), strict=True))
+        scalars = dict(zip(SCALARS, map(np.asarray, (*times, curvature)), strict=True))
         carried: Arrays = {**arrays, **scalars, "collects": token["collects"]}
         return VisitResult(carried, {"slopes": row.slopes, "updated": np.asarray(k)})
 
     def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
         """Return ∇f as the token knows it, s/n + λw; None until every node was visited.
 
-        Parameters
-        ----------
-        objective
-            The objective.
-        token
-            The update's arrays.
-
-        Returns
-        -------
-        array or None
-            Made of gradients as old as the last visit to each node.
+        It consists of gradients as old as the last visit to each node.
         """
         n = float(token["nodes"])
         if n < ALL_NODES * objective.nodes:
@@ -189,28 +171,25 @@ def _value_of(context: VisitContext) -> Any:
 
 def _correction(rows: Array, x: Any, slopes: Array, stored: Array, is_first: bool) -> RowCorrection:
     """Compare the new slopes of the inspected rows with the stored ones, which they replace."""
-    count = len(stored)
-    stored = np.full(stored.shape, np.nan) if is_first else stored
-    before = stored[rows]
-    missing = np.isnan(before)
-    unseen = missing if missing.ndim == 1 else missing[:, 0]
-    differences = slopes - np.where(missing, 0.0, before)
-    now = stored.copy()
-    now[rows] = slopes
-    if count == 0:  # a relay: its h is 0, and known from the first visit on
-        nothing = _gradient(slopes, x)
-        return RowCorrection(nothing, nothing, nothing, 0.0, float(is_first), now)
-    share = count / len(rows)
+    count, inspected = len(stored), max(len(rows), 1)
+    new = np.full(stored.shape, np.nan) if is_first else stored.copy()
+    missing = np.isnan(new[rows])
+    is_new = missing if missing.ndim == 1 else missing[:, 0]
+    differences = slopes - np.where(missing, 0.0, new[rows])
+    new[rows] = slopes
     once = np.full(len(rows), len(rows) == 1)
     if len(rows) > 1:  # a row that was picked twice changes once
         once[np.unique(rows, return_index=True)[1]] = True
+    share = count / inspected
+    # A relay has no rows: its h is 0, and known from the first visit on.
+    new_rows = np.count_nonzero(is_new & once) / count if count else float(is_first)
     return RowCorrection(
         gradient=share * _gradient(slopes, x),
         correction=share * _gradient(differences, x),
         change=_gradient((differences.T * once).T, x),
-        unseen=np.count_nonzero(unseen) / len(rows),
-        seen=np.count_nonzero(unseen & once) / count,
-        slopes=now,
+        new_inspected=np.count_nonzero(is_new) / inspected,
+        new_rows=new_rows,
+        slopes=new,
     )
 
 

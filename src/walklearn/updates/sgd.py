@@ -32,8 +32,8 @@ class Sgd(Update):
     step_size
         γ_k: a `PowerStep` or a `ConstantStep`. `simulate(..., step_size=…)` is its short form.
     average
-        True if the token carries Σ γ w beside w, of which w̄ is made. Without it a token is half as
-        long, and the averages of a run are the models themselves.
+        True if the token carries Σ γ w beside w, for w̄. Without it a token is half as long, and the
+        averages of a run are the models.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class Sgd(Update):
 
     @property
     def label(self) -> str:
-        """Empty: the paper's update goes without saying."""
+        """Empty: the paper's update is not named."""
         return ""
 
     def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
-        """The model and, for records, the sums of which w̄ is made."""
+        """The model and, for records, the sums for w̄."""
         model = super().token_arrays(objective, tokens)
         sums = ArraySpec("weighted_sum", (objective.size,)), ArraySpec("step_size_sum")
         return (*model, *sums) if self.average else model
@@ -87,8 +87,7 @@ class Sgd(Update):
         return np.asarray(token["weighted_sum"] / token["step_size_sum"])
 
     def since(self, before: Arrays, token: Arrays) -> Arrays:
-        """Take the sums of the earlier copy away."""
+        """Subtract the sums of the earlier copy."""
         if not self.average:
             return token
-        names = ("weighted_sum", "step_size_sum")
-        return token | {name: np.asarray(token[name] - before[name]) for name in names}
+        return token | {name: np.asarray(token[name] - before[name]) for name in self.uncounted}

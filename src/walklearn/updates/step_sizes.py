@@ -18,12 +18,28 @@ from numpy.typing import NDArray
 from walklearn.checks import check_number
 
 
+class _Step:
+    """Base of both step sizes."""
+
+    constant: float
+    exponent: float
+
+    @overload
+    def __call__(self, k: int) -> float: ...
+    @overload
+    def __call__(self, k: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def __call__(self, k: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """Return γ_k for one update number, or for an array of them."""
+        step = self.constant / k**self.exponent
+        return float(step) if np.ndim(k) == 0 else np.asarray(step)
+
+
 @dataclass(frozen=True)
-class PowerStep:
+class PowerStep(_Step):
     """γ_k = c / k^q, the paper's choice; the theorems need 0.5 < q < 1.
 
-    Below that range Σ γ² ln k diverges, from 1 on Σ γ stays too small to forget the start:
-    such a q is allowed, with a warning.
+    Other exponents are allowed, with a warning: up to 0.5 Σ γ² ln k diverges, and from 1 on Σ γ
+    stays too small for the influence of the start to vanish.
 
     Parameters
     ----------
@@ -52,19 +68,10 @@ class PowerStep:
                 stacklevel=3,
             )
 
-    @overload
-    def __call__(self, k: int) -> float: ...
-    @overload
-    def __call__(self, k: NDArray[np.int64]) -> NDArray[np.float64]: ...
-    def __call__(self, k: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
-        """γ_k, for one update number or an array of them."""
-        step = self.constant / k**self.exponent
-        return float(step) if np.ndim(k) == 0 else np.asarray(step)
-
 
 @dataclass(frozen=True)
-class ConstantStep:
-    """γ_k = c for ever: fast, but with noisy gradients it stops at a distance ∝ c.
+class ConstantStep(_Step):
+    """γ_k = c for all k: fast, but with noisy gradients it stops at a distance ∝ c.
 
     Parameters
     ----------
@@ -77,19 +84,11 @@ class ConstantStep:
     0.1
     """
 
-    exponent: ClassVar[float] = 0.0  # a constant is c / k^0
+    exponent: ClassVar[float] = 0.0  # type: ignore[misc]  # a constant is c / k^0
     constant: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constant", _positive(self.constant))
-
-    @overload
-    def __call__(self, k: int) -> float: ...
-    @overload
-    def __call__(self, k: NDArray[np.int64]) -> NDArray[np.float64]: ...
-    def __call__(self, k: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
-        """The constant, for one update number or an array of them."""
-        return self.constant if np.ndim(k) == 0 else np.full(np.shape(k), self.constant)
 
 
 StepSize = PowerStep | ConstantStep

@@ -4,8 +4,8 @@
     Saga()           a step along a mean of gradients that token and nodes store (`saga`)
 
 An update declares the arrays that the token carries and those that each node keeps. A visit makes
-new ones from these, from the node's part of the objective and from random numbers, and reads
-nothing else; so a node of a real network makes the same visit.
+new ones from these, from the node's part of the objective and from random numbers. It reads
+nothing else, so a node of a real network makes the same visit.
 
 >>> from walklearn import updates
 >>> {"saga", "sgd"} <= set(updates.UPDATES.names)
@@ -30,7 +30,7 @@ class VisitContext(NamedTuple):
     Parameters
     ----------
     objective
-        The objective as this visit may see it: clipped and noisy under a protection.
+        The objective as this visit may access it: clipped and noisy under a protection.
     node
         The number of the node.
     slot
@@ -63,30 +63,20 @@ class VisitContext(NamedTuple):
     draws: Array
 
     def gradient(self, w: Array, index: int = 0) -> Array:
-        """Return ∇φ_i(w) or an estimate of it, without the penalty.
+        """Return ∇φ_i(w) or an estimate of it, flat and without the penalty.
 
-        Parameters
-        ----------
-        w
-            The model.
-        index
-            Which of the update's gradients this is; each has its own random numbers.
-
-        Returns
-        -------
-        array
-            As many numbers as the model has.
+        `index` is the number of the gradient in this visit; each has its own random numbers.
         """
         if index >= len(self.draws):
             raise ValueError(
-                f"an update asks for gradient {index} and declares {len(self.draws)}. Set its "
+                f"an update takes gradient {index} and declares only {len(self.draws)}. Set its "
                 "`gradients`."
             )
         gradient: Array = self.objective.gradient(self.node, w, self.draws[index])
         if np.shape(gradient) != w.shape:
             raise ValueError(
                 f"the gradient of node {self.node} has shape {np.shape(gradient)}, and the model "
-                f"{w.shape}. Return one number for each number of the model."
+                f"has {w.shape}. Return one number for each number of the model."
             )
         return gradient
 
@@ -156,176 +146,52 @@ class Update(Part):
     def visit(self, context: VisitContext, token: Arrays, state: Arrays) -> VisitResult:
         """Return the arrays after a visit. Change no input array.
 
-        Parameters
-        ----------
-        context
-            The node's part of the objective, the weight, the counts and random numbers.
-        token
-            The arrays of `token_arrays`.
-        state
-            The arrays of `node_arrays`, at this node.
-
-        Returns
-        -------
-        VisitResult
-            The new arrays.
+        `token` and `state` are the arrays that `token_arrays` and `node_arrays` declare.
         """
 
     def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
-        """Declare the arrays that the token carries.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-        tokens
-            The number of tokens.
-
-        Returns
-        -------
-        tuple of ArraySpec
-            The model by default.
-        """
+        """Declare the arrays that the token carries: the model by default."""
         return (ArraySpec("model", (objective.size,), objective.parameters[0].dtype),)
 
     def node_arrays(self, objective: Any, node: int, tokens: int = 1) -> Specs:
-        """Declare the arrays that a node keeps between visits. They start at zero.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-        node
-            The number of the node.
-        tokens
-            The number of tokens.
-
-        Returns
-        -------
-        tuple of ArraySpec
-            None by default.
-        """
+        """Declare the arrays that a node keeps between visits. They start at zero."""
         return ()
 
     def init_token(self, objective: Any, tokens: int = 1) -> Arrays:
-        """Return the token's arrays before its first visit.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-        tokens
-            The number of tokens.
-
-        Returns
-        -------
-        dict
-            Zeros, but for "model", which is the objective's start.
-        """
+        """Return the token's first arrays: zeros, and the objective's start as "model"."""
         arrays = zeros(self.token_arrays(objective, tokens))
         return arrays | {"model": objective.start} if "model" in arrays else arrays
 
     def restart(self, objective: Any, token: Arrays, generation: int) -> Arrays:
         """Return the arrays of a token that continues from an older copy, on nodes without state.
 
-        Parameters
-        ----------
-        objective
-            The objective.
-        token
-            The arrays of the copy.
-        generation
-            The number of restarts.
-
-        Returns
-        -------
-        dict
-            The copy itself by default.
+        By default the copy itself; `generation` is the number of restarts.
         """
         return token
 
     def model(self, objective: Any, token: Arrays) -> Array:
-        """Return the model that the token carries.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-        token
-            The update's arrays.
-
-        Returns
-        -------
-        array
-            Flat.
-        """
+        """Return the model that the token carries, flat."""
         return token["model"]
 
     def average_model(self, objective: Any, token: Arrays) -> Array:
-        """Return the running average w̄; the model if the token carries none.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-        token
-            The update's arrays.
-
-        Returns
-        -------
-        array
-            Flat.
-        """
+        """Return the running average w̄; the model if the token carries none."""
         return self.model(objective, token)
 
     def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
-        """Return ∇f as the token knows it; None if it carries none, or not yet of all nodes.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-        token
-            The update's arrays.
-
-        Returns
-        -------
-        array or None
-            Flat.
-        """
+        """Return ∇f as the token knows it; None if it carries none, or not yet of all nodes."""
         return None
 
     def since(self, before: Arrays, token: Arrays) -> Arrays:
         """Return the token's arrays with the average of the updates since an earlier copy.
 
-        Parameters
-        ----------
-        before
-            The earlier copy.
-        token
-            The update's arrays now.
-
-        Returns
-        -------
-        dict
-            `token` itself if it carries no average.
+        `token` itself if it carries no average.
         """
         return token
 
     def message_bytes(self, objective: Any, tokens: int = 1) -> int:
         """Return the bytes of the arrays that a message has to carry.
 
-        Parameters
-        ----------
-        objective
-            The objective.
-        tokens
-            The number of tokens.
-
-        Returns
-        -------
-        int
-            Without a header and without arrays that are kept for records only.
+        A header, and arrays that are kept for records only, do not count.
         """
         specs = self.token_arrays(objective, tokens)
         return sum(spec.nbytes for spec in specs if spec.name not in self.uncounted)
@@ -333,17 +199,9 @@ class Update(Part):
     def node_bytes(self, objective: Any) -> int:
         """Return the bytes that the update keeps at the node with the most rows.
 
-        Parameters
-        ----------
-        objective
-            The objective.
-
-        Returns
-        -------
-        int
-            The bytes at node 0 if the objective does not say where the rows are.
+        It is node 0 if the objective does not say how many rows each node has.
         """
-        offsets = getattr(objective, "offsets", None)  # of a Problem: where each node's rows begin
+        offsets = getattr(objective, "offsets", None)  # of a Problem: the first row of each node
         largest = 0 if offsets is None else int(np.diff(offsets).argmax())
         return sum(spec.nbytes for spec in self.node_arrays(objective, largest))
 

@@ -43,7 +43,7 @@ from walklearn.node.protocol.values import replace
 from walklearn.objectives import Problem
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.protection import Protection
-from walklearn.updates.line_search import Pace
+from walklearn.updates.line_search import ReturnTimes
 from walklearn.updates.saga import SCALARS
 from walklearn.updates.sgd import Sgd
 from walklearn.visit import Draws as VisitDraws
@@ -284,8 +284,8 @@ class Learner:
         """
         arrays, setting = token.payload.update, self.setting
         if epoch == token.epoch:
-            pace = Pace(*(float(arrays[name]) for name in SCALARS[:3]))
-            is_over = pace.has_come_round(self.plan.nodes)
+            times = ReturnTimes(*(float(arrays[name]) for name in SCALARS[:3]))
+            is_over = times.missing_nodes_are_absent(self.plan.nodes)
             return arrays | {"collects": np.asarray(False)} if is_over else arrays
         if not token.updates:
             return init_token(setting, token.model).update
