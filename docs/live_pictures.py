@@ -1,7 +1,7 @@
 """Takes the pictures of a network at work: `python docs/live_pictures.py [directory]`.
 
 Twelve real nodes learn on this machine while a headless Chromium looks at their page. It needs the
-extras `web` and `test` and the system packages chromium and chromium-driver, and half a minute.
+extras `node` and `test` and the system packages chromium and chromium-driver, and half a minute.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import pytest
 
 from tests.node.made_tokens import made_token
 from tests.node.small_network import make_nodes, ring
-from tests.running import WALKLEARN, python, started, wait_until
+from tests.running import WALKLEARN, started, wait_until
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.process.live_page import LivePage
@@ -69,7 +69,7 @@ def test_only_who_knows_the_address_is_answered() -> None:
         assert json.loads(asked(page, "events")[2].removeprefix("data: ")) == {
             "first": {"names": ["a"]}
         }
-        assert asked(page, "do/kill")[0] == 405
+        assert asked(page, "do/kill")[0] == 404
         assert asked(page, "do/nothing", method="POST", body="0")[0] == 404
         assert asked(page, "do/kill", method="POST", body="7")[0] == 400
         assert asked(page, "do/kill", method="POST", body="not JSON")[0] == 400
@@ -192,11 +192,3 @@ def test_validation_loss_of_a_softmax_model(tmp_path: Path) -> None:
     token = made_token(line, 1, 1, model.ravel(), np.zeros(12), 0.1, 1.0)
     expected = np.mean(np.log(np.exp(X @ model.T).sum(axis=1)) - (X @ model.T)[[0, 1, 2], labels])
     assert Validation(public, plan)(token) == pytest.approx(expected)
-
-
-def test_a_page_needs_its_extra() -> None:
-    code = (
-        "import sys; sys.modules['starlette'] = None\n"
-        "from walklearn.node.process.live_page import LivePage\nLivePage('node', dict)"
-    )
-    assert "[web]" in python(code).stderr

@@ -3,7 +3,7 @@
 It answers on 127.0.0.1 only, at an address with a secret that is new each time; a request for
 another host is refused, so that no page of the web can reach it under a name of its own. The page
 is one file, fetches nothing from elsewhere, and hears of what happens by server-sent events: a
-whole picture first, then what is new. It runs in a thread of its own; any may call `publish`.
+whole picture first, then what is new. Threads serve it; any thread may call `publish`.
 
     with LivePage("node", first=picture) as page:
         print(page.address)
@@ -12,39 +12,20 @@ whole picture first, then what is new. It runs in a thread of its own; any may c
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import secrets
-import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from queue import SimpleQueue
 from typing import Any, Self
-
-from walklearn.extras import extra
-
-with extra("web", "the page needs"):
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.middleware import Middleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
-    from starlette.routing import Route
 
 Message = Mapping[str, Any]
 Action = Callable[[Any], None]
 # A browser that has not read so many messages begins anew with the whole picture.
 _MAX_WAITING = 200
-_START_SECONDS = 30.0
-_END_SECONDS = 5.0
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+_MAX_BODY = 10_000  # bytes of what a button sends
 
 
 class LivePage:
@@ -62,123 +43,121 @@ class LivePage:
         port: int = 0,
     ) -> None:
         self.opened = threading.Event()  # some browser has asked for events
-        self._first, self._actions = first, dict(actions or {})
-        self._secret, self._nonce = secrets.token_urlsafe(24), secrets.token_urlsafe(12)
-        self._content = _assembled(template, self._nonce)
-        self._clients: set[asyncio.Queue[str | None]] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._runs = threading.Event()
-        self._socket = _listen(port)
-        config = uvicorn.Config(
-            self._application(), log_config=None, access_log=False, server_header=False,
-            lifespan="on", timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        self._server = uvicorn.Server(config)
-        run = {"sockets": [self._socket]}
-        self._thread = threading.Thread(target=self._server.run, kwargs=run, daemon=True)
+        self.first, self.actions = first, dict(actions or {})
+        self.path = f"/{secrets.token_urlsafe(24)}/"
+        nonce = secrets.token_urlsafe(12)
+        self.content = _assembled(template, nonce).encode()
+        self.headers = {
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": (
+                f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+                "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+                "frame-ancestors 'none'"
+            ),
+        }
+        self.browsers: set[SimpleQueue[str | None]] = set()
+        handler = type("Handler", (_Handler,), {"page": self})
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except OSError as error:
+            raise OSError(
+                f"cannot show a page on 127.0.0.1:{port}: {error.strerror}. Choose another port."
+            ) from None
 
     @property
     def address(self) -> str:
         """Where to look; whoever knows it may look, and press the buttons."""
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/{self._secret}/"
+        return f"http://127.0.0.1:{self._server.server_port}{self.path}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._runs.wait(_START_SECONDS):
-            raise OSError("the page's server does not start.")
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._tell(None)
-        self._server.should_exit = True
-        self._thread.join(_END_SECONDS)
-        self._socket.close()
+        for browser in list(self.browsers):
+            browser.put(None)
+        self._server.shutdown()
+        self._server.server_close()
 
     def publish(self, message: Message) -> None:
-        """Tell every browser that looks."""
-        self._tell(_event(message))
-
-    def _tell(self, text: str | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._spread, text)
-
-    def _spread(self, text: str | None) -> None:
-        for queue in list(self._clients):
-            is_late = queue.qsize() >= _MAX_WAITING
+        """Send a message to every browser."""
+        text = _event(message)
+        for browser in list(self.browsers):
+            is_late = browser.qsize() >= _MAX_WAITING
             if is_late:
-                self._clients.discard(queue)
-            queue.put_nowait(None if is_late else text)
+                self.browsers.discard(browser)
+            browser.put(None if is_late else text)
 
-    # ── what is answered ─────────────────────────────────────────────────────────────────────
 
-    def _application(self) -> Any:
-        @contextlib.asynccontextmanager
-        async def life(_: Starlette) -> AsyncIterator[None]:
-            self._loop = asyncio.get_running_loop()
-            self._runs.set()
-            yield
+class _Handler(BaseHTTPRequestHandler):
+    page: LivePage
 
-        routes = [
-            Route(f"/{self._secret}/", self._page),
-            Route(f"/{self._secret}/events", self._events),
-            Route(f"/{self._secret}/do/{{action}}", self._act, methods=["POST"]),
-        ]
-        hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-        return Starlette(routes=routes, middleware=[hosts], lifespan=life)
+    def do_GET(self) -> None:
+        """Send the page, or its events for as long as the browser reads them."""
+        place = self._place()
+        if place == "":
+            self._answer(200, self.page.content, "text/html; charset=utf-8")
+        elif place == "events":
+            self._stream()
+        elif place is not None:
+            self._refuse(404, "there is no such page")
 
-    async def _page(self, _: Request) -> Response:
-        allowed = (
-            "default-src 'none'; "
-            f"script-src 'nonce-{self._nonce}'; style-src 'nonce-{self._nonce}'; "
-            "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-            "frame-ancestors 'none'"
-        )
-        headers = {**_HEADERS, "Content-Security-Policy": allowed}
-        return HTMLResponse(self._content, headers=headers)
-
-    async def _events(self, _: Request) -> Response:
-        queue: asyncio.Queue[str | None] = asyncio.Queue()
-
-        async def stream() -> AsyncIterator[str]:
-            self._clients.add(queue)
-            self.opened.set()
-            try:
-                yield _event({"first": dict(self._first())})
-                while (text := await queue.get()) is not None:
-                    yield text
-            finally:
-                self._clients.discard(queue)
-
-        return StreamingResponse(stream(), media_type="text/event-stream", headers=_HEADERS)
-
-    async def _act(self, request: Request) -> Response:
-        action = self._actions.get(request.path_params["action"])
-        if action is None:
-            return JSONResponse({"error": "there is no such button"}, 404, _HEADERS)
+    def do_POST(self) -> None:
+        """Do what a button says."""
+        place = self._place() or ""
+        action = self.page.actions.get(place.removeprefix("do/"))
         try:
-            await run_in_threadpool(action, await request.json())
+            if action is not None:
+                size = min(int(self.headers["Content-Length"]), _MAX_BODY)
+                action(json.loads(self.rfile.read(size)))
+                self._answer(200, b"{}")
+            elif place:
+                self._refuse(404, "there is no such button")
         except (ValueError, TypeError, LookupError, OSError) as error:
-            return JSONResponse({"error": str(error)}, 400, _HEADERS)
-        return JSONResponse({}, headers=_HEADERS)
+            self._refuse(400, str(error))
+
+    def _place(self) -> str | None:
+        """Return the path behind the secret; None if the request was refused."""
+        if self.headers.get("Host", "").partition(":")[0] not in ("127.0.0.1", "localhost"):
+            self._refuse(400, "this is another host")
+        elif not self.path.startswith(self.page.path):
+            self._refuse(404, "there is no such page")
+        else:
+            return self.path.removeprefix(self.page.path)
+        return None
+
+    def _stream(self) -> None:
+        page, messages = self.page, SimpleQueue[str | None]()
+        page.browsers.add(messages)
+        page.opened.set()
+        try:
+            first = _event({"first": dict(page.first())})
+            self._answer(200, first.encode(), "text/event-stream")
+            while (text := messages.get()) is not None:
+                self.wfile.write(text.encode())
+        except OSError:  # the browser has gone
+            pass
+        finally:
+            page.browsers.discard(messages)
+
+    def _refuse(self, status: int, error: str) -> None:
+        self._answer(status, json.dumps({"error": error}).encode())
+
+    def _answer(self, status: int, content: bytes, kind: str = "application/json") -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, **self.page.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
 
 
 def _event(message: Message) -> str:
     return f"data: {json.dumps(message, allow_nan=False)}\n\n"
-
-
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        raise OSError(
-            f"cannot show a page on 127.0.0.1:{port}: {error.strerror}. Choose another port."
-        ) from None
-    return listening
 
 
 def _assembled(name: str, nonce: str) -> str:
