@@ -114,7 +114,7 @@ def test_status_metrics_health_and_leaving_neighbours(tmp_path: Path) -> None:
         assert "walklearn_handovers_sent_total 0.0" in text
         assert _health(path / "control") == "SERVING"
         assert node("peer", path, "--remove", "node1").exit_code == 0
-        assert _neighbours(path) == []
+        wait_until(lambda: _neighbours(path) == [])
         assert "not both" in node("peer", path, "x", "--remove", "node1").output
 
 

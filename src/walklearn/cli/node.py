@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,10 +117,10 @@ def invite(directory: Path, console: Console) -> None:
 @node.command()
 @_directory
 @click.argument("invite", required=False)
-@click.option("--remove", metavar="NAME", help="Forget this neighbour instead, at once.")
+@click.option("--remove", metavar="NAME", help="Forget this neighbour instead.")
 @with_node_extra
 def peer(directory: Path, invite: str | None, remove: str | None, console: Console) -> None:
-    """Add the neighbour of INVITE, or remove one; a running node follows at once.
+    """Add the neighbour of INVITE, or remove one; a running node follows within a second.
 
     Both sides must add each other. Without INVITE, list the neighbours.
     """
@@ -143,8 +142,6 @@ def peer(directory: Path, invite: str | None, remove: str | None, console: Conso
         console.document["neighbours"] = [_peer_facts(each) for each in opened.neighbours()]
         for each in opened.neighbours():
             console.print(f"{each.name}  {each.address or 'dials'}  {for_eyes(each.fingerprint)}")
-        return
-    _reload_neighbours(directory)
 
 
 @node.command()
@@ -154,7 +151,7 @@ def peer(directory: Path, invite: str | None, remove: str | None, console: Conso
 def join(directory: Path, book: Path, console: Console) -> None:
     """Take the neighbours from BOOK, which the plan's keeper signed; a running node follows.
 
-    Neighbours pass a newer book on by themselves. Those added by `peer` remain if it has them.
+    Neighbours pass a newer book on by themselves.
     """
     opened = wl.node.NodeDirectory(directory)
     joined = opened.join(book.read_bytes())
@@ -166,7 +163,6 @@ def join(directory: Path, book: Path, console: Console) -> None:
     }
     participants = plural(len(joined.participants), "participant")
     console.print(f"book {joined.number}, {participants}; neighbours: {names}")
-    _reload_neighbours(directory)
 
 
 @node.command()
@@ -292,14 +288,6 @@ node.add_command(book)
 
 def _peer_facts(peer: wl.node.Invite) -> dict[str, Any]:
     return {"name": peer.name, "address": peer.address, "fingerprint": peer.fingerprint}
-
-
-def _reload_neighbours(directory: Path) -> None:
-    """Make a running node reload its neighbours. A stopped node reads them at its next start."""
-    from walklearn.node.process.control import NotRunningError
-
-    with suppress(NotRunningError):
-        wl.node.ask(directory, "NewNeighbours")
 
 
 def _describe(created: Created, facts: dict[str, Any]) -> str:

@@ -156,43 +156,24 @@ class NodeDirectory:
         return Invite(settings.name, settings.address, self.identity.public_key)
 
     def neighbours(self) -> list[Invite]:
-        """The neighbours, by name."""
-        peers, damaged = self.readable_neighbours()
-        for name, error in damaged.items():
-            raise DirectoryError(f"{self._peer_file(name)} cannot be read: {error}")
-        return peers
+        """The neighbours, by name: those of the book, but for removed ones, or added by hand.
 
-    def readable_neighbours(self) -> tuple[list[Invite], dict[str, Exception]]:
-        """The neighbours whose files can be read; the names of the others, and what is wrong.
-
-        Those of the book, but for removed ones, and those that were added by hand. Where the plan
-        has a book, the latter must be in it too: what others sign for the walk, nobody would take.
+        Where the plan has a book, only that counts: what others sign for the walk, nobody would
+        take.
         """
-        peers, damaged = self._hand_made()
-        peers = {name: peer for name, peer in peers.items() if self._takes_part(peer)}
-        if (book := self.book) is not None:
-            removed = {file.stem for file in (self.path / "peers").glob("*.removed")}
-            found = book.neighbours(self.identity.fingerprint)
-            peers = {peer.name: peer for peer in found if peer.name not in removed} | peers
-        return [peers[name] for name in sorted(peers)], damaged
-
-    def strangers(self) -> list[str]:
-        """Who was added by hand and is no neighbour, since the plan's book does not have it."""
-        return [name for name, peer in self._hand_made()[0].items() if not self._takes_part(peer)]
-
-    def _hand_made(self) -> tuple[dict[str, Invite], dict[str, Exception]]:
-        peers, damaged = dict[str, Invite](), dict[str, Exception]()
-        for file in sorted((self.path / "peers").glob("*.invite")):
+        folder, peers = self.path / "peers", list[Invite]()
+        if self.plan.keeper is not None:
+            if (book := self.book) is not None:
+                removed = {file.stem for file in folder.glob("*.removed")}
+                found = book.neighbours(self.identity.fingerprint)
+                peers = [peer for peer in found if peer.name not in removed]
+            return peers
+        for file in sorted(folder.glob("*.invite")):
             try:
-                peers[file.stem] = Invite.decode(file.read_text(encoding="utf-8"))
+                peers.append(Invite.decode(file.read_text(encoding="utf-8")))
             except (ValueError, OSError) as error:
-                damaged[file.stem] = error
-        return peers, damaged
-
-    def _takes_part(self, who: Invite) -> bool:
-        if self.plan.keeper is None:
-            return True
-        return (book := self.book) is not None and who.fingerprint in book.by_fingerprint
+                raise DirectoryError(f"{file} cannot be read: {error}") from None
+        return peers
 
     @property
     def book(self) -> Book | None:
@@ -273,13 +254,16 @@ class NodeDirectory:
             raise DirectoryError(f"this node is called {peer.name!r} itself: names must differ.")
         if not (peer.address or self.settings.address):
             raise DirectoryError(no_address("this node", peer.name))
-        if not self._takes_part(peer):
-            raise DirectoryError(
-                f"{peer.name} is not in the book of this node, so it takes no part in the walk. "
-                "The plan's keeper adds it by its invite (`walklearn node book add`), and "
-                "`walklearn node join` takes the book."
-            )
+        self._removed_file(peer.name).unlink(missing_ok=True)
         known = {each.name: each for each in self.neighbours()}
+        if self.plan.keeper is not None:
+            if peer.fingerprint not in {each.fingerprint for each in known.values()}:
+                raise DirectoryError(
+                    f"the book of this node does not make {peer.name} its neighbour. The plan's "
+                    "keeper adds it with `walklearn node book add`, or joins the two with --edge; "
+                    "`walklearn node join` takes the new book."
+                )
+            return peer
         if peer.name in known and known[peer.name].fingerprint != peer.fingerprint:
             raise DirectoryError(
                 f"there is a neighbour {peer.name!r} with another key. If its node was made anew, "
@@ -291,19 +275,19 @@ class NodeDirectory:
                 f"{self.plan.nodes - 1} neighbours, and it has them all."
             )
         atomic_write(self._peer_file(peer.name), (peer.encode() + "\n").encode())
-        self._removed_file(peer.name).unlink(missing_ok=True)
         return peer
 
     def remove_peer(self, name: str) -> None:
         """Forget a neighbour for good, even if the book makes it one."""
-        known = {peer.name for peer in self.neighbours()} | set(self.strangers())
+        known = {peer.name for peer in self.neighbours()}
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
             raise DirectoryError(f"there is no neighbour {name!r}; known: {names}.")
-        self._peer_file(name).unlink(missing_ok=True)
-        sync_directory(self.path / "peers")  # or a power cut brings the neighbour back
-        if name in {peer.name for peer in self.readable_neighbours()[0]}:
+        if self.plan.keeper is not None:
             atomic_write(self._removed_file(name), b"")
+        else:
+            self._peer_file(name).unlink(missing_ok=True)
+            sync_directory(self.path / "peers")  # or a power cut brings the neighbour back
 
     def _removed_file(self, name: str) -> Path:
         return self.path / "peers" / f"{name}.removed"

@@ -1,16 +1,13 @@
 """How a newer book of the same keeper gets around: nodes ask each other.
 
 When a session begins, and when this node has a newer book, it tells the neighbour the number of
-its book. Who has a newer one answers with it; who has an older one asks back. A stranger at the
-door is asked too: the newer book may be the one that makes it a neighbour (`wire.guests`). What
-arrives is checked as if the owner had brought it (`NodeDirectory.join`), so nobody needs to be
-trusted for it; and each neighbour is asked one question at a time, with a pause after it.
+its book. Who has a newer one answers with it; who has an older one asks back. What arrives is
+checked as if the owner had brought it (`NodeDirectory.join`).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -21,8 +18,6 @@ from walklearn.node.wire.session import Refused, Unanswered, Undelivered
 from walklearn.node.wire.transport import Transport
 
 _SECONDS = 20.0
-# Between two questions to one neighbour, which may claim to have newer books for ever.
-_PAUSE_SECONDS = 1.0
 
 
 class Books:
@@ -44,8 +39,6 @@ class Books:
         self._changed, self._name, self._log = changed, name, log
         self._book = directory.book
         self._spread = self._number
-        self._wanted: set[str] = set()  # whom to ask, once more if it is being asked
-        self._asking: set[str] = set()
 
     @property
     def _number(self) -> int:
@@ -63,12 +56,8 @@ class Books:
 
     def tell(self, neighbour: str) -> None:
         """Tell it the number of the book here, to get a newer one or to be asked for it."""
-        if self._directory.plan.keeper is None:
-            return
-        self._wanted.add(neighbour)
-        if neighbour not in self._asking:
-            self._asking.add(neighbour)
-            self._spawn(self._ask_while_wanted(neighbour))
+        if self._directory.plan.keeper is not None:
+            self._spawn(self._ask(neighbour))
 
     async def answer(self, caller: str, message: bytes) -> bytes:
         """Answer with the book if it is newer than the caller's; if it is older, ask for theirs."""
@@ -79,20 +68,19 @@ class Books:
             self.tell(caller)
         return self._book.encode() if self._book is not None and self._number > theirs else b""
 
-    async def ask(self, who: str, call: Callable[[bytes], Awaitable[bytes]]) -> bool:
-        """Ask for a newer book; whether one came and was taken. call: (message) -> reply."""
-        content = await call(str(self._number).encode())
-        try:
-            book = self._newer(content)
-        except Exception as error:  # whatever anybody brings, the node goes on
-            self._log.warning("book refused", neighbour=self._name(who), reason=error)
-            return False
-        if book is None:
-            return False
-        number, participants = book.number, len(book.participants)
-        self._log.info("newer book", number=number, participants=participants, by=self._name(who))
-        self._changed()
-        return True
+    async def _ask(self, neighbour: str) -> None:
+        with suppress(Undelivered, Unanswered, Refused):
+            number = str(self._number).encode()
+            content = await self._transport.call(neighbour, "Book", number, _SECONDS)
+            try:
+                book = self._newer(content)
+            except Exception as error:  # whatever anybody brings, the node goes on
+                self._log.warning("book refused", neighbour=self._name(neighbour), reason=error)
+                return
+            if book is not None:
+                facts = {"number": book.number, "participants": len(book.participants)}
+                self._log.info("newer book", **facts, by=self._name(neighbour))
+                self._changed()
 
     def _newer(self, content: bytes) -> Book | None:
         """The book, which is taken; None if there is none, or (from another too) it is here."""
@@ -103,16 +91,3 @@ class Books:
             return None
         self._book = self._directory.join(content)
         return self._book
-
-    async def _ask_while_wanted(self, neighbour: str) -> None:
-        async def call(message: bytes) -> bytes:
-            return await self._transport.call(neighbour, "Book", message, _SECONDS)
-
-        try:
-            while neighbour in self._wanted:
-                self._wanted.discard(neighbour)
-                with suppress(Undelivered, Unanswered, Refused):
-                    await self.ask(neighbour, call)
-                await asyncio.sleep(_PAUSE_SECONDS)
-        finally:
-            self._asking.discard(neighbour)

@@ -132,7 +132,6 @@ class Node:
             settings = self.directory.settings
             port = await self._runtime.start(options.listen or settings.listen, self._neighbours)
             self.log.info("started", port=port, version=__version__, plan=self.plan.digest[:16])
-            self._name_strangers()
             try:
                 yield self
             finally:
@@ -247,22 +246,13 @@ class Node:
             return
         self._neighbours_stamp = stamp
         try:
-            neighbours, damaged = self.directory.readable_neighbours()
+            self._neighbours = self.directory.neighbours()
         except DirectoryError as problem:
-            self.log.error("cannot read the book", reason=problem)
+            self.log.error("cannot read the neighbours", reason=problem)
             return
-        for name, error in damaged.items():
-            self.log.error("cannot read a neighbour", file=f"{name}.invite", reason=error)
-        self._name_strangers()
-        # One that was known and whose file is damaged now stays; the others count all the same.
-        self._neighbours = neighbours + [each for each in self._neighbours if each.name in damaged]
         await self._runtime.set_neighbours(self._neighbours)
         self.log.info("neighbours changed", neighbours=len(self._neighbours))
         self._runtime.spread_book()
-
-    def _name_strangers(self) -> None:
-        for name in self.directory.strangers():
-            self.log.warning("not in the book", neighbour=name)
 
     def wake(self) -> None:
         """Let whoever waits look again."""

@@ -44,7 +44,6 @@ from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Token, decode_token
 from walklearn.node.wire.book import LARGEST_BOOK
-from walklearn.node.wire.guests import Guests
 from walklearn.node.wire.identity import Invite
 from walklearn.node.wire.session import Refused, Unanswered, Undelivered
 from walklearn.node.wire.transport import Transport
@@ -86,8 +85,6 @@ class Runtime:
         self.books = Books(
             directory, self.transport, self._spawn, self.changed.set, self._reports.name, log
         )
-        if self._plan.keeper is not None:
-            self.transport.guests = Guests(identity, self.books.ask)
         self._seals = Seals(identity, self._plan.digest, self.books.current, log, store.seals())
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
@@ -276,7 +273,7 @@ class Runtime:
     def spread_book(self) -> None:
         """Tell the neighbours of the book on disk, if it is newer than it was."""
         if self.books.refresh():
-            for neighbour in filter(self.transport.is_connected, self._reports.names):
+            for neighbour in self._reports.names:
                 self.books.tell(neighbour)
 
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:

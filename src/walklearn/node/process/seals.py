@@ -18,10 +18,6 @@ from walklearn.node.protocol.tokens import Line, Token
 from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity
 
-# How many seals are kept in mind; one walk has few lines.
-_KEPT = 1_000
-# How many ends; what is forgotten is signed or checked again.
-_ENDS_KEPT = 16
 _FINGERPRINT_BYTES = 32
 _Beginning = tuple[int, str, str]
 
@@ -161,7 +157,7 @@ class Seals:
         if not token.final:
             return b""
         if token.ended_by == self._identity.fingerprint and token.digest not in self._ends:
-            self._keep_end(token.digest, self._identity.sign(self._about_end(token)))
+            self._ends[token.digest] = self._identity.sign(self._about_end(token))
         return self._ends.get(token.digest, b"")
 
     def _knows_beginning(self, line: Line, seal: bytes) -> bool:
@@ -195,26 +191,16 @@ class Seals:
             return True
         if not book.verify(token.ended_by, self._about_end(token), token.end_seal):
             return False
-        self._keep_end(token.digest, token.end_seal)
+        self._ends[token.digest] = token.end_seal
         name = book.name_of(token.ended_by)
         self._log.info("end declared", by=name, final=token.digest[:12])
         return True
 
     def _keep(self, line: Line, seal: bytes) -> bytes:
-        """Keep a seal in memory; those that the disk tells of are never forgotten for others."""
-        if len(self._lines) >= _KEPT:
-            oldest = next(each for each in self._lines if each not in self._written)
-            del self._lines[oldest]
-            if oldest.beginning not in {each.beginning for each in self._written}:
-                self._begun.pop(oldest.beginning, None)
+        """Keep a seal in memory: a walk has few lines."""
         self._lines[line] = seal
         self._begun[line.beginning] = _Seal.decode(seal).begun
         return seal
-
-    def _keep_end(self, digest: str, seal: bytes) -> None:
-        if len(self._ends) >= _ENDS_KEPT:
-            del self._ends[next(iter(self._ends))]
-        self._ends[digest] = seal
 
     def _about_beginning(self, line: Line) -> bytes:
         return f"line {self._plan} {line.counter} {line.reclaimer} {line.walk}".encode()

@@ -76,9 +76,7 @@ async def serve(node: Node, options: Options) -> bool:
         stop.set()
         node.wake()
 
-    commands: dict[str, Command] = {
-        "Status": status, "StartWalk": node.start_walk, "NewNeighbours": node.look_for_neighbours,
-    }  # fmt: skip
+    commands: dict[str, Command] = {"Status": status, "StartWalk": node.start_walk}
     control = Control(node.directory.path, commands)
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, ask_to_stop)

@@ -74,12 +74,7 @@ async def claim(connection: socket.socket) -> tuple[bytes, str]:
 async def send_away(connection: socket.socket, fingerprint: str) -> NoReturn:
     """Tell whoever dialled that it is no neighbour."""
     await asyncio.get_running_loop().sock_sendall(connection, _MAGIC + _LENGTH.pack(0))
-    raise not_a_neighbour(fingerprint)
-
-
-def not_a_neighbour(fingerprint: str) -> StrangerError:
-    """What is wrong with a connection of who holds this key, or says so."""
-    return StrangerError(f"not a neighbour: {fingerprint}")
+    raise StrangerError(f"not a neighbour: {fingerprint}")
 
 
 async def welcome(

@@ -3,7 +3,7 @@
 A node answers at its door whoever holds the key of a present neighbour, and dials those that have
 an address. Either way there is one session with a neighbour (`session`, `links`). A removed
 neighbour is out at once, and one that was added is let in without a restart. A stranger is sent
-away, where there is a book after it was asked for a newer one (`guests`).
+away.
 
 How a call can end: see `session`. Messages are bytes here; `node.protocol`
 knows what they mean.
@@ -16,7 +16,6 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 
 from walklearn.node.wire.door import Door
-from walklearn.node.wire.guests import Guests
 from walklearn.node.wire.handshake import claim, send_away, welcome
 from walklearn.node.wire.identity import Identity, Invite, check_address
 from walklearn.node.wire.links import Link
@@ -31,8 +30,7 @@ class Transport:
 
     answer: what the node replies to a neighbour's message. refused: told of every refusal, with
     its reason and whom it concerns. largest_message: in bytes; more is not even read. opened, lost:
-    told of every neighbour with whom a session begins, or ends without being asked to. guests: what
-    strangers are asked; None to send them all away.
+    told of every neighbour with whom a session begins, or ends without being asked to.
     """
 
     def __init__(
@@ -48,7 +46,6 @@ class Transport:
         self._largest, self._opened, self._lost = largest_message, opened, lost
         self._links: dict[str, Link] = {}
         self._door = Door(self._hear, refused)
-        self.guests: Guests | None = None
 
     async def listen(self, address: str) -> int:
         """Begin to answer at host:port; returns the port, which matters for port 0."""
@@ -124,11 +121,9 @@ class Transport:
         """Hear which neighbour a caller claims to be; also return what lets it prove that."""
         certificate, fingerprint = await claim(connection)
         link = self._links.get(fingerprint)
-        if link is not None:
-            return fingerprint, self._welcome(connection, certificate, link)
-        if self.guests is None or not self.guests.has_room():
+        if link is None:
             await send_away(connection, fingerprint)
-        return fingerprint, self.guests.hear(connection, certificate, fingerprint)
+        return fingerprint, self._welcome(connection, certificate, link)
 
     async def _welcome(self, connection: socket.socket, certificate: bytes, link: Link) -> None:
         session = link.new_session(certificate)
