@@ -109,11 +109,11 @@ def test_where_all_nodes_have_as_many_neighbours_their_ratios_are_counted(axes):
 
 def test_a_run_without_visits_and_a_graph_without_counts_are_told():
     run = run_on(wl.graphs.ring(9), wl.walks.Uniform())
-    with pytest.raises(ValueError, match="kept no visits"):
+    with pytest.raises(ValueError, match="has no visits"):
         wl.plots.visits(replace(run, visits=None))
     with pytest.raises(ValueError, match="own visits"):
         wl.plots.visits(run, run.visits)
-    with pytest.raises(ValueError, match="give the visits"):
+    with pytest.raises(ValueError, match="needs the visits"):
         wl.plots.visits(wl.graphs.ring(9))
     jumping = run_on(wl.graphs.ring(9), wl.walks.Jumping(wl.walks.Uniform()))
     assert jumping.expected_visits is None  # finding it may take longer than the run

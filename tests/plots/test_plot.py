@@ -149,7 +149,7 @@ def test_an_interval_that_reaches_zero_keeps_its_band(axes):
             {"metric": "average_distance"},
             "NaN.*metric='average_gap'",
         ),
-        ([make_trace(gap=np.full((8, 5), np.nan))], {"metric": "gap"}, "NaN .*record$"),
+        ([make_trace(gap=np.full((8, 5), np.nan))], {"metric": "gap"}, "NaN .*record.$"),
         (
             [make_trace(gap=np.zeros((8, 5)))],
             {"metric": "gap", "x": "bytes"},

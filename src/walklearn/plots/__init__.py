@@ -1,8 +1,8 @@
 """Pictures: convergence, visits on the graph, entrapment, the price of privacy, a walk in motion.
 
-Every function takes axes to draw on, or makes new ones, and returns them; nothing is shown or
-written, no global setting is changed. `animate` alone writes a file. matplotlib is imported when
-the first picture is drawn.
+Every function takes axes to draw on, or makes new ones, and returns them. It shows and writes
+nothing and changes no global setting; only `animate` writes a file. matplotlib is imported with the
+first picture.
 
 >>> import walklearn as wl
 >>> from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""What all pictures share: new axes, their dress, colours, and lines with bands.
+"""Axes, colours and bands that the pictures share.
 
 >>> colour(0) != colour(1)
 True
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
 
 FloatArray = NDArray[np.float64]
 
@@ -22,25 +23,26 @@ _DASHES = ("-", "--", "-.", ":")
 
 
 def colour(number: int) -> str:
-    """The colour of a picture's n-th line."""
+    """Return the colour of the n-th line."""
     return COLOURS[number % len(COLOURS)]
 
 
 def dash(number: int) -> str:
-    """The dash of the n-th line: past seven lines the colours come again with another dash."""
+    """Return the dash of the n-th line: after seven lines the colours repeat with another dash."""
     return _DASHES[number // len(COLOURS) % len(_DASHES)]
 
 
-def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
-    """Make the axes of a new figure."""
-    from matplotlib import pyplot
+def axes_or_new(axes: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
+    """Return the given axes, or those of a new figure."""
+    if axes is None:
+        from matplotlib import pyplot
 
-    _, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+        _, axes = pyplot.subplots(figsize=size, layout="constrained")
     return axes
 
 
-def dress(axes: Axes, x_label: str, y_label: str) -> None:
-    """Give the axes labels and a faint grid, and no frame on the right and at the top."""
+def style_axes(axes: Axes, x_label: str, y_label: str) -> None:
+    """Add labels and a faint grid, and remove the frame on the right and at the top."""
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(True, which="major", linewidth=0.5, alpha=0.4)
     axes.set_axisbelow(True)
@@ -48,7 +50,7 @@ def dress(axes: Axes, x_label: str, y_label: str) -> None:
 
 
 def plain_ticks(axis: Any) -> None:
-    """Write 0.5, 1, 2 instead of powers of ten, for an axis that spans a decade or two."""
+    """Write 0.5, 1, 2 instead of powers of ten, for an axis of a decade or two."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -56,16 +58,34 @@ def plain_ticks(axis: Any) -> None:
     axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
+def colour_by_ratio(ratio: FloatArray) -> dict[str, Any]:
+    """Return options of `scatter` for ratios: white is 1, blue less, red more, up to a factor."""
+    from matplotlib.colors import LogNorm
+
+    span = max(2.0, float(ratio.max()), float(1.0 / ratio[ratio > 0].min()))
+    return {
+        "c": np.maximum(ratio, 1.0 / span), "cmap": "RdBu_r", "norm": LogNorm(1.0 / span, span),
+        "edgecolors": "black", "linewidths": 0.6,
+    }  # fmt: skip
+
+
+def colour_bar(axes: Axes, dots: PathCollection, label: str, **options: Any) -> None:
+    """Explain the colours of `colour_by_ratio` beside the axes."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    plain_ticks(figure.colorbar(dots, ax=axes, label=label, **options).ax.yaxis)
+
+
 def visible(values: FloatArray) -> FloatArray:
-    """The values that a logarithmic axis can show, and NaN, which leaves a hole, elsewhere."""
-    # Towards the ends of the floating-point range matplotlib's own margins would overflow.
+    """Return the values that a logarithmic axis can show, and NaN for the others."""
+    # Near the ends of the floating-point range matplotlib's margins would overflow.
     return np.where((values > 1e-250) & (values < 1e250), values, np.nan)
 
 
 def draw_band(
     axes: Axes, x: FloatArray, lower: FloatArray, upper: FloatArray, **options: Any
 ) -> None:
-    """Fill what lies between both ends, which may be NaN, on a logarithmic axis."""
+    """Fill the band between both ends, which may be NaN, on a logarithmic axis."""
     top = visible(upper)
     shown = np.concatenate([visible(lower), top])
     if not np.isnan(shown).all():

@@ -1,11 +1,9 @@
-r"""Convergence: a metric of recorded runs.
+r"""Convergence: a metric of recorded runs against their cost.
 
-:func:`convergence` draws a metric of one or several runs against what they spent: updates,
-messages or bytes. Errors are positive and span decades, so both axes are logarithmic. A line is
-the median over the replicates and its band a confidence interval of that median, as
-:meth:`walklearn.Trace.summary` computes them.
-
-The caller gets the axes, and saves with ``axes.figure.savefig(path)``.
+The cost is the number of updates, messages or bytes. Errors are positive and span decades, so both
+axes are logarithmic. A line is the median over the replicates and its band a confidence interval of
+that median, from :meth:`walklearn.Trace.summary`. To save the picture, use
+``axes.figure.savefig(path)``.
 
 >>> from matplotlib.figure import Figure
 >>> from walklearn.simulation.trace import Trace
@@ -26,15 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walklearn.checks import check_choice
-from walklearn.plots.axes import (
-    FloatArray,
-    colour,
-    dash,
-    draw_band,
-    dress,
-    new_axes,
-    visible,
-)
+from walklearn.plots.axes import axes_or_new, colour, dash, draw_band, style_axes, visible
 from walklearn.wording import as_given
 
 if TYPE_CHECKING:
@@ -42,7 +32,7 @@ if TYPE_CHECKING:
 
     from walklearn.simulation.trace import Summary, Trace
 
-#: What a run can be charged for, and what the horizontal axis then says.
+#: Costs of a run, and the label of the horizontal axis for each.
 COSTS = {
     "updates": "updates",
     "messages": "messages sent, mean of the replicates",
@@ -67,30 +57,28 @@ def convergence(
     ax: Axes | None = None,
     **line_options: Any,
 ) -> Axes:
-    """Draw a metric of several runs against what they spent, on logarithmic axes.
+    """Draw a metric of several runs against their cost, on logarithmic axes.
 
     Parameters
     ----------
     traces
-        The runs, each drawn as one line with its confidence band: one of them, several, or a
-        dictionary that says what each is called.
+        One run, several, or a dictionary from name to run. Each is a line with its confidence band.
     x
-        ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
-        messages by the same record: a record is drawn at their mean.
+        ``"updates"``, ``"messages"`` or ``"bytes"``. Until the same record replicates send
+        different numbers of messages, so a record is drawn at their mean.
     metric
         The name of a metric that all traces have, such as ``"distance"``, ``"average_gap"``,
         ``"value"``, or one of your own.
     ax
-        The axes to draw on, for instance those of an earlier call; new ones when omitted.
+        The axes to draw on, for instance those of an earlier call; new ones if omitted.
     **line_options
-        Passed on to :meth:`matplotlib.axes.Axes.plot` for every line, for instance
-        ``linewidth=3``.
+        Options of :meth:`matplotlib.axes.Axes.plot` for every line, such as ``linewidth=3``.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes drawn on. Values that a logarithm cannot show (zero, negative, infinite) are
-        left out; where that leaves nothing at all, there is a ValueError and no picture.
+        The axes. Values that a logarithm cannot show (zero, negative, infinite) are left out; if
+        nothing remains, a ValueError is raised.
 
     Examples
     --------
@@ -103,37 +91,50 @@ def convergence(
     >>> axes.get_xlabel(), axes.get_yscale()
     ('updates', 'log')
     """
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
     check_choice("x", x, COSTS)
     runs = _by_label(traces)
-    costs = [np.atleast_2d(getattr(trace, x)).mean(axis=0) for _, trace in runs]
+    costs = [visible(np.atleast_2d(getattr(trace, x)).mean(axis=0)) for _, trace in runs]
     summaries = [_summary(trace, metric) for _, trace in runs]
-    _check_visible(costs, summaries, f"a positive median {metric} after a positive number of {x}")
-    axes = new_axes() if ax is None else ax
-    dress(axes, COSTS[x], METRICS.get(metric, metric))
+    points = zip(costs, summaries, strict=True)
+    if all(np.isnan(cost * visible(summary[0])).all() for cost, summary in points):
+        raise ValueError(
+            f"no trace has a positive median {metric} after a positive number of {x}, so there is "
+            "nothing to draw on logarithmic axes."
+        )
+    axes = axes_or_new(ax)
+    style_axes(axes, COSTS[x], METRICS.get(metric, metric))
     axes.set(xscale="log", yscale="log")
-    notes = []
+    # The notes of earlier calls on these axes stay.
+    legend = axes.get_legend()
+    notes = [legend.get_title().get_text()] if legend else []
+    given = normalize_kwargs(line_options, Line2D)  # without short names, such as lw
     for (label, trace), cost, summary in zip(runs, costs, summaries, strict=True):
-        options = _default_options(axes, trace, label) | _full_names(line_options)
+        options = _default_options(axes, trace, label) | given
         median, lower, upper, confidence = summary
-        (line,) = axes.plot(visible(cost), visible(median), **options)
+        (line,) = axes.plot(cost, visible(median), **options)
         if confidence > 0:
-            draw_band(axes, visible(cost), lower, upper, color=line.get_color(), alpha=0.18)
-        notes.append(_note(trace.replicates, confidence))
-    _explain(axes, notes)
+            draw_band(axes, cost, lower, upper, color=line.get_color(), alpha=0.18)
+            interval = f"{100 * confidence:.0f} % confidence interval"
+            notes.append(f"median of {trace.replicates} replicates,\nband: its {interval}")
+        else:
+            notes.append("one replicate, no band")
+    title = "\n".join(dict.fromkeys(notes))
+    axes.legend(title=title, frameon=False, title_fontsize="small", alignment="left")
     return axes
 
 
-def _by_label(
-    traces: Trace | Iterable[Trace] | Mapping[str, Trace],
-) -> list[tuple[str, Trace]]:
-    """The runs, with what each is called in the legend."""
+def _by_label(traces: Any) -> list[tuple[str, Trace]]:
+    """Return the runs, each with its name in the legend."""
     if isinstance(traces, Mapping):
         runs = [(str(name), trace) for name, trace in traces.items()]
     else:
         several = traces if isinstance(traces, Iterable) else [traces]
         runs = [(getattr(trace, "label", ""), trace) for trace in several]
     if not runs:
-        raise ValueError("there is no trace to draw")
+        raise ValueError("there is no trace to draw. Pass at least one.")
     for _, trace in runs:
         if not hasattr(trace, "summary"):
             raise TypeError(f"traces must be runs such as simulate returns, got {as_given(trace)}.")
@@ -143,18 +144,12 @@ def _by_label(
 def _summary(trace: Trace, metric: str) -> Summary:
     summary = trace.summary(metric)
     if np.isnan(summary[0]).all():
-        message = f"nothing to draw: the median {metric} of {trace.label} is NaN at every record"
+        message = f"the median {metric} of {trace.label} is NaN at every record."
         if "distance" in metric:
             gap = metric.replace("distance", "gap")
-            message += f". Where w* is not unique there is no distance: draw metric={gap!r}"
+            message += f" If w* is not unique there is no distance. Use metric={gap!r}."
         raise ValueError(message)
     return summary
-
-
-def _check_visible(costs: list[FloatArray], summaries: list[Summary], wanted: str) -> None:
-    points = zip(costs, summaries, strict=True)
-    if all(np.isnan(visible(cost) * visible(median)).all() for cost, (median, *_) in points):
-        raise ValueError(f"nothing to draw on logarithmic axes: no trace has {wanted}")
 
 
 def _default_options(axes: Axes, trace: Trace, label: str) -> dict[str, Any]:
@@ -163,31 +158,6 @@ def _default_options(axes: Axes, trace: Trace, label: str) -> dict[str, Any]:
         "color": colour(drawn),
         "linestyle": dash(drawn),
         "linewidth": 1.8,
-        "marker": "o" if len(trace.updates) == 1 else None,  # a lone record makes no line
+        "marker": "o" if len(trace.updates) == 1 else None,  # a single record makes no line
         "label": label if trace.complete else f"{label} (interrupted)",
     }
-
-
-def _full_names(line_options: dict[str, Any]) -> dict[str, Any]:
-    """The caller's options without matplotlib's short spellings, as ``lw`` for ``linewidth``."""
-    from matplotlib.cbook import normalize_kwargs
-    from matplotlib.lines import Line2D
-
-    return normalize_kwargs(line_options, Line2D)
-
-
-def _note(replicates: int, confidence: float) -> str:
-    if not confidence:
-        return "one replicate, no band"
-    return (
-        f"median of {replicates} replicates,\n"
-        f"band: its {100 * confidence:.0f} % confidence interval"
-    )
-
-
-def _explain(axes: Axes, notes: Iterable[str]) -> None:
-    # Axes drawn on before keep what was said there about the earlier lines.
-    earlier = axes.get_legend()
-    said = [earlier.get_title().get_text()] if earlier else []
-    title = "\n".join(dict.fromkeys([*said, *notes]))
-    axes.legend(title=title, frameon=False, title_fontsize="small", alignment="left")

@@ -1,8 +1,8 @@
-"""A token learning on a small graph, as a moving picture.
+"""A moving picture of a token that learns on a small graph.
 
-Left the graph: the token is the ring, its last hops the trail, a node darkens with its visits.
-Right the error ‖w − w*‖ so far, and faintly what is to come. It is the reference algorithm that is
-drawn, step by step.
+Left: the graph, with the token as a ring, its last hops as a trail, and nodes that darken with
+their visits. Right: the error ‖w − w*‖ so far, and faintly the rest. It shows the reference
+algorithm, step by step.
 
 >>> import tempfile, pathlib, walklearn as wl
 >>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from walklearn.checks import check_whole
 from walklearn.files.atomic_write import atomic_write
 from walklearn.graphs import Graph, spring_layout
-from walklearn.plots.axes import COLOURS, FloatArray, dress, plain_ticks
+from walklearn.plots.axes import COLOURS, FloatArray, plain_ticks, style_axes
 from walklearn.plots.visited_graph import draw_graph
 from walklearn.streams import draw_start
 from walklearn.updates.sgd import Sgd
@@ -56,28 +56,28 @@ def animate(
     seed: int | None = None,
     frames_per_second: int = 12,
 ) -> Path:
-    """Film a token that learns: a GIF, or an HTML page with a slider, by the ending of the path.
+    """Write a film of a token that learns: a GIF, or an HTML page with a slider.
 
-    There is a frame for each update; a page carries all its frames and needs no network.
+    There is a frame for each update. A page contains all its frames and needs no internet access.
 
     Parameters
     ----------
     problem
-        What is minimised.
+        The objective.
     graph
-        Who can talk to whom.
+        Communication graph.
     walk
-        Who is next.
+        The walk, which chooses the next node.
     path
-        Where to write it.
+        The file to write, ending in .gif or .html.
     step_size
         The step γ_k of the k-th update.
     steps
-        How many updates to show.
+        The number of updates.
     seed
         A number makes the film reproducible.
     frames_per_second
-        How fast it runs.
+        The speed of the film.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def animate(
     """
     target = Path(path)
     if target.suffix not in {".gif", ".html"}:
-        raise ValueError(f"{target} must end in .gif or .html")
+        raise ValueError(f"{target} must end in .gif or .html.")
     check_whole("steps", steps)
     from matplotlib import rc_context
     from matplotlib.animation import FuncAnimation
@@ -107,7 +107,7 @@ def animate(
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     picture = _Picture(figure, graph, nodes, errors)
     picture.show(0)
-    figure.draw_without_rendering()  # lay the panels out once, not again for each frame
+    figure.draw_without_rendering()  # once, not again for each frame
     figure.set_layout_engine("none")
     film = FuncAnimation(figure, picture.show, frames=steps + 1, blit=False)
     with rc_context({"animation.embed_limit": 200.0}):  # MB; the page is written or the call fails
@@ -134,7 +134,7 @@ def _walk(
 
 
 class _Picture:
-    """The two panels, and what changes from frame to frame."""
+    """The two panels, and the parts that change from frame to frame."""
 
     def __init__(
         self, figure: Figure, graph: Graph, nodes: NDArray[np.int64], errors: FloatArray
@@ -143,15 +143,15 @@ class _Picture:
         left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
         self.dots = draw_graph(
             left, self.positions, graph.edges(), 150, c=np.zeros(graph.node_count), cmap="Blues",
-            vmin=0, vmax=int(np.bincount(nodes).max()),
+            vmin=0, vmax=int(np.bincount(nodes).max()), edgecolors="black", linewidths=0.6,
         )  # fmt: skip
         (self.trail,) = left.plot([], [], color=_ACCENT, linewidth=2.2, alpha=0.6, zorder=3)
         (self.token,) = left.plot([], [], "o", markersize=20, markerfacecolor="none",
                                   markeredgecolor=_ACCENT, markeredgewidth=3, zorder=4)  # fmt: skip
         self.title = left.set_title("")
         left.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
-        dress(right, "updates", "distance to the optimum, $\\|w - w^*\\|$")
-        # What is still to come is faint, so that a still of the first frame tells something too.
+        style_axes(right, "updates", "distance to the optimum, $\\|w - w^*\\|$")
+        # The rest of the curve is faint, so that the first frame shows something too.
         right.plot(errors, color=_INK, linewidth=1.2, alpha=0.25)
         (self.line,) = right.plot([], [], color=_INK, linewidth=1.8)
         (self.now,) = right.plot([], [], "o", color=_ACCENT, markersize=7)
@@ -163,8 +163,8 @@ class _Picture:
     def show(self, frame: int) -> list[Any]:
         """Draw the state after `frame` updates."""
         nodes = self.nodes[: frame + 1]
-        seen = np.bincount(nodes[:-1], minlength=len(self.positions))
-        self.dots.set_array(seen.astype(float))
+        visits = np.bincount(nodes[:-1], minlength=len(self.positions))
+        self.dots.set_array(visits.astype(float))
         self.trail.set_data(*self.positions[nodes[-_TRAIL:]].T)
         self.token.set_data(*self.positions[nodes[-1:]].T)
         self.title.set_text(f"after {plural(frame, 'update')} the token is at node {nodes[-1]}")

@@ -1,8 +1,8 @@
-"""Acceptance and entrapment: how long a token stays where it is.
+"""Acceptance and entrapment: the number of updates in a row at each node.
 
-A node that others propose rarely, or that weighs much more than its neighbours, keeps the token:
-it stays with probability P_ii and makes 1 / (1 − P_ii) updates in a row on average, all on its own
-rows. One such node in a corner of the graph can hold up the whole walk.
+A node that others propose rarely, or with a much larger weight than its neighbours, keeps the
+token: it stays with probability P_ii and makes 1 / (1 − P_ii) updates in a row on average, all on
+the same rows. One such node in a corner of the graph can delay the whole walk.
 
 >>> import walklearn as wl
 >>> from matplotlib.figure import Figure
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walklearn.plots.axes import new_axes, plain_ticks
+from walklearn.plots.axes import axes_or_new, colour_bar, colour_by_ratio, plain_ticks, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,51 +37,38 @@ def entrapment(
     Parameters
     ----------
     graph
-        Who can talk to whom.
+        Communication graph.
     walk
-        Who is next.
+        The walk, which chooses the next node.
     problem
-        The rows, for a walk whose law depends on them, such as `Weighted`.
+        The rows, for a walk that depends on them, such as `Weighted`.
     ax
-        The axes to draw on; new ones when omitted.
+        The axes to draw on; new ones if omitted.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
     >>> import walklearn as wl
     >>> from matplotlib.figure import Figure
     >>> axes = entrapment(wl.graphs.star(8), wl.walks.Uniform(), ax=Figure().subplots())
-    >>> axes.get_xlabel() != ""
-    True
+    >>> axes.get_xlabel()
+    'neighbours of the node'
     """
-    from matplotlib.colors import LogNorm
-
-    stay = walk.transition_matrix(graph, problem).diagonal()
-    law = walk.stationary(graph, problem)
-    moves = np.maximum(1.0 - stay, 1e-300)
+    shares = walk.stationary(graph, problem)
+    moves = np.maximum(1.0 - walk.transition_matrix(graph, problem).diagonal(), 1e-300)
     length = 1.0 / moves
-    axes = new_axes() if ax is None else ax
-    share = law * graph.node_count
-    span = max(2.0, float(share.max()), float(1.0 / share.min()))
-    dots = axes.scatter(
-        graph.degrees, length, c=share, cmap="RdBu_r", norm=LogNorm(1.0 / span, span),
-        edgecolors="black", linewidths=0.6, s=40,
-    )  # fmt: skip
     longest = int(length.argmax())
+    axes = axes_or_new(ax)
+    dots = axes.scatter(graph.degrees, length, s=40, **colour_by_ratio(shares * graph.node_count))
+    style_axes(axes, "neighbours of the node", "updates in a row, mean")
     axes.set(
-        xlabel="neighbours of the node", ylabel="updates in a row, mean", yscale="log",
-        title=f"moves in {100 * float(law @ moves):.0f} % of the steps; "
+        yscale="log", title=f"moves in {100 * float(shares @ moves):.0f} % of the steps; "
         f"longest stay {length[longest]:.3g} updates, at node {longest}",
     )  # fmt: skip
-    axes.grid(True, linewidth=0.5, alpha=0.4)
-    axes.set_axisbelow(True)
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    bar = figure.colorbar(dots, ax=axes, label="share of the visits × N")
-    plain_ticks(bar.ax.yaxis)
+    colour_bar(axes, dots, "share of the visits × N")
     plain_ticks(axes.yaxis)
     return axes

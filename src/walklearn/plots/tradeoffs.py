@@ -1,14 +1,14 @@
-"""What privacy costs: the error of a released value against ε, for every mechanism.
+"""The cost of privacy: the error of a released value against ε, for every mechanism.
 
-The error is `privacy.compare`'s: root mean square, as a share of the public range, of the release
-after the shrinkage that is free. A public constant, which tells nothing, has error .289: a
-mechanism is worth something only below that line.
+The error is that of `privacy.compare`: root mean square, as a share of the public range, of the
+release after shrinking, which costs no privacy. A public constant has error .289, so a mechanism is
+useful only below that line.
 
 >>> from matplotlib.figure import Figure
 >>> axes = privacy_tradeoff(bounds=(1.0, 10.0), delta=0.03, epsilons=[1.0, 3.0],
 ...                         ax=Figure().subplots())
 >>> [line.get_label() for line in axes.get_lines()][-1]
-'a constant, which tells nothing'
+'a public constant'
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from walklearn.plots.axes import colour, dress, new_axes, plain_ticks
+from walklearn.plots.axes import axes_or_new, colour, plain_ticks, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,23 +29,23 @@ def privacy_tradeoff(
     *, bounds: Sequence[float], delta: float, epsilons: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Draw error against ε. A line begins where its mechanism can first keep the promise.
+    """Draw the error against ε. A line begins at the smallest ε that its mechanism can achieve.
 
     Parameters
     ----------
     bounds
         The public range of the values.
     delta
-        The δ of all promises.
+        The δ of all claims.
     epsilons
-        Where to look; 0.3 to 10 by default.
+        The values of ε; from 0.3 to 10 by default.
     ax
-        The axes to draw on; new ones when omitted.
+        The axes to draw on; new ones if omitted.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
@@ -59,25 +59,24 @@ def privacy_tradeoff(
     from walklearn.privacy.mechanisms.comparison import CONSTANT_ERROR, compare
 
     at = f"δ = {format_upper(delta)}"
-    where = np.geomspace(0.3, 10.0, 16) if epsilons is None else np.asarray(epsilons, float)
-    if where.ndim != 1 or not where.size:
-        raise ValueError("epsilons must be a list of numbers, not empty")
-    tables = [compare(epsilon=float(e), delta=delta, bounds=bounds) for e in where]
+    values = np.geomspace(0.3, 10.0, 16) if epsilons is None else np.asarray(epsilons, float)
+    if values.ndim != 1 or not values.size:
+        raise ValueError("epsilons must be a list of at least one number.")
     errors: dict[str, list[float]] = {}
-    for table in tables:
-        for row in table.rows:
+    for epsilon in values.tolist():
+        for row in compare(epsilon=epsilon, delta=delta, bounds=bounds).rows:
             errors.setdefault(row.kind, []).append(row.shrunk_error)
-    axes = new_axes() if ax is None else ax
-    dress(axes, "ε", "error of a release, share of the range")
+    axes = axes_or_new(ax)
+    style_axes(axes, "ε", "error of a release, share of the range")
     axes.set_xscale("log")
     plain_ticks(axes.xaxis)
     for number, (kind, line) in enumerate(errors.items()):
         if np.isfinite(line).any():
-            axes.plot(where, line, color=colour(number), marker="o", markersize=3, label=kind)
+            axes.plot(values, line, color=colour(number), marker="o", markersize=3, label=kind)
         else:
             axes.plot([], [], color=colour(number), label=f"{kind}: infeasible at {at}")
     axes.axhline(CONSTANT_ERROR, color="grey", linestyle=":",
-                 label="a constant, which tells nothing")  # fmt: skip
+                 label="a public constant")  # fmt: skip
     axes.set(ylim=(0.0, None), title=f"values within {bounds[0]:g} to {bounds[1]:g}, {at}")
     axes.legend(frameon=False)
     return axes

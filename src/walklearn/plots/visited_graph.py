@@ -1,9 +1,8 @@
-"""How often each node was visited, compared with its stationary distribution.
+"""The number of visits to each node, compared with the stationary distribution.
 
-On a small graph the area of a dot is the node's share of the visits; its colour how that share
-compares with its expected share, on a logarithmic scale: white as promised, blue less, red more.
-Thousands of
-dots would tell nothing, so the ratio itself is then drawn, against the number of neighbours.
+On a small graph the area of a dot is the node's share of the visits. Its colour compares that share
+with the expected one, on a logarithmic scale: white as expected, blue less, red more. Thousands of
+dots would be unreadable, so on a large graph the ratio is drawn against the number of neighbours.
 
 >>> import walklearn as wl
 >>> from matplotlib.figure import Figure
@@ -22,7 +21,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from walklearn.checks import check_length
 from walklearn.graphs import Graph, spring_layout
-from walklearn.plots.axes import FloatArray, colour, dress, new_axes, plain_ticks, visible
+from walklearn.plots.axes import (
+    FloatArray,
+    axes_or_new,
+    colour,
+    colour_bar,
+    colour_by_ratio,
+    plain_ticks,
+    style_axes,
+    visible,
+)
 from walklearn.wording import as_given
 
 if TYPE_CHECKING:
@@ -31,10 +39,9 @@ if TYPE_CHECKING:
 
     from walklearn.simulation.trace import Trace
 
-_LARGEST = 400.0  # points², of the dot of the most visited node
-MAX_DOTS = 300  # nodes of a graph that is drawn; dots of more cover each other
-_GROUPS = 2  # of nodes with about as many neighbours, for each doubling of that number
-_WIDEST = 2.0  # colours span a factor of 2 to either side at least
+_MAX_AREA = 400.0  # points², of the dot of the most visited node
+MAX_DOTS = 300  # nodes of a graph that is drawn; more dots cover each other
+_GROUPS = 2  # of nodes with similar numbers of neighbours, for each doubling of that number
 
 
 def visits(
@@ -43,28 +50,28 @@ def visits(
     expected: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how often each node was visited, beside what the walk's expected promises.
+    """Draw the number of visits to each node, compared with the expected number.
 
-    A graph of up to 300 nodes is drawn, with a dot for each node. Of a larger one, and of a run
-    alone, which does not keep the edges, the picture is visits / expected against the number of
-    neighbours: hubs that are visited too often, or corners that are hardly reached, stand out.
+    A graph of up to 300 nodes is drawn, with a dot for each node. For a larger one, and for a run
+    without its graph, the picture is visits / expected against the number of neighbours. It shows
+    hubs that are visited too often, or corners that are hardly reached.
 
     Parameters
     ----------
     run
-        A run, such as `simulate` returns it; or the graph, and then `counts` must be given.
+        A run, as `simulate` returns it; or the graph, which needs `counts`.
     counts
         The visits, one for each node, such as ``Trace.visits``; a run has its own.
     expected
-        What they should be in the long run, such as ``walk.stationary(graph, problem)``. By
-        default what the run knows of its walk, and every node alike for a graph.
+        The expected visits or shares, such as ``walk.stationary(graph, problem)``. By default those
+        of the run's walk; for a graph all nodes are equal.
     ax
-        Where to draw; by default on new axes.
+        The axes to draw on; new ones if omitted.
 
     Returns
     -------
-    Axes
-        The axes that were drawn on.
+    matplotlib.axes.Axes
+        The axes.
 
     Examples
     --------
@@ -80,22 +87,45 @@ def visits(
     """
     if isinstance(run, Graph):
         if counts is None:
-            raise ValueError("visits(graph, counts): give the visits, such as run.visits")
-        counted, degrees = _per_node(run.node_count, counts, "counts"), run.degrees
+            raise ValueError("visits(graph, counts) needs the visits. Pass run.visits.")
+    elif not hasattr(run, "visits"):
+        raise TypeError(
+            "visits draws a run, as simulate returns it, or a graph with its counts, got "
+            f"{as_given(run)}."
+        )
+    elif counts is not None:
+        raise ValueError("a run has its own visits. Use visits(run), or visits(graph, counts).")
+    elif run.visits is None or run.degrees is None:
+        raise ValueError(
+            f"{run.label} has no visits, as the run was interrupted. Simulate it to its end."
+        )
     else:
-        if counts is not None:
-            raise ValueError("a run has its own visits: plot.visits(run), or (graph, counts)")
-        counted, degrees = _of_run(run)
-        expected = run.expected_visits if expected is None else expected
-    ratio = _ratio(counted, expected)
-    against = "equal share" if expected is None else "expected of the walk"
+        counts, expected = run.visits, run.expected_visits if expected is None else expected
+    degrees = np.asarray(run.degrees)
+    counted, against = _per_node(len(degrees), counts, "counts"), "expected of the walk"
+    if not counted.any():
+        raise ValueError("counts are all zero, so there is no visit to draw.")
+    if expected is None:
+        expected, against = np.ones(len(degrees)), "equal share"
+    shares = _per_node(len(degrees), expected, "expected")
+    if not shares.all():
+        raise ValueError("expected must be positive at every node.")
+    expected_counts = counted.sum() * shares / shares.sum()
+    ratio = counted / expected_counts
     if isinstance(run, Graph) and run.node_count <= MAX_DOTS:
-        return _on_graph(run, counted, ratio, against, new_axes(6.0, 5.2) if ax is None else ax)
-    axes = new_axes() if ax is None else ax
+        axes = axes_or_new(ax, (6.0, 5.2))
+        areas = np.maximum(_MAX_AREA * counted / counted.max(), 12.0)
+        colours = colour_by_ratio(ratio)
+        dots = draw_graph(axes, spring_layout(run), run.edges(), areas, **colours)
+        colour_bar(axes, dots, f"visits / {against}", shrink=0.7)
+        return axes
+    axes = axes_or_new(ax)
     if degrees.min() == degrees.max():
-        _spread(axes, ratio, int(degrees[0]), against)
+        axes.hist(ratio, bins=min(40, 5 + len(ratio) // 10), color=colour(0))
+        axes.axvline(1.0, color="grey", linewidth=0.8)
+        style_axes(axes, f"visits / {against}", f"nodes, each with {degrees[0]} neighbours")
     else:
-        _by_degree(axes, ratio, degrees, counted.sum() * _shares(expected, len(counted)), against)
+        _by_degree(axes, ratio, degrees, expected_counts, against)
     low, high = np.quantile(ratio, (0.05, 0.95))
     never = int(np.count_nonzero(counted == 0))
     axes.set_title(
@@ -106,54 +136,6 @@ def visits(
     return axes
 
 
-def _of_run(run: Trace) -> tuple[FloatArray, NDArray[np.int64]]:
-    if not hasattr(run, "visits"):
-        raise TypeError(
-            "visits draws a run such as simulate returns, or a graph with its counts, got "
-            f"{as_given(run)}."
-        )
-    if run.visits is None or run.degrees is None:
-        raise ValueError(
-            f"{run.label} has kept no visits (an interrupted run does not): simulate it to its end"
-        )
-    return _per_node(len(run.visits), run.visits, "visits"), run.degrees
-
-
-def _shares(expected: ArrayLike | None, nodes: int) -> FloatArray:
-    """The expected, as shares that sum to one."""
-    expected = np.ones(nodes) if expected is None else _per_node(nodes, expected, "expected")
-    if not (expected > 0).all():
-        raise ValueError("expected must be positive at every node")
-    return np.asarray(expected / expected.sum())
-
-
-def _ratio(counted: FloatArray, expected: ArrayLike | None) -> FloatArray:
-    """Each node's share of the visits, as a multiple of its expected share."""
-    if counted.sum() == 0:
-        raise ValueError("counts are all zero: no visit to draw")
-    return np.asarray(counted / counted.sum() / _shares(expected, len(counted)))
-
-
-def _on_graph(
-    graph: Graph, counted: FloatArray, ratio: FloatArray, against: str, axes: Axes
-) -> Axes:
-    """Draw a dot per node: the area shows the visits, the colour their ratio to those expected."""
-    from matplotlib.colors import LogNorm
-
-    seen = ratio[ratio > 0]
-    span = max(_WIDEST, float(seen.max()), float(1.0 / seen.min()))
-    sizes = np.maximum(_LARGEST * counted / counted.max(), 12.0)
-    dots = draw_graph(
-        axes, spring_layout(graph), graph.edges(), sizes,
-        c=np.maximum(ratio, 1.0 / span), cmap="RdBu_r", norm=LogNorm(1.0 / span, span),
-    )  # fmt: skip
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    bar = figure.colorbar(dots, ax=axes, label=f"visits / {against}", shrink=0.7)
-    plain_ticks(bar.ax.yaxis)
-    return axes
-
-
 def _by_degree(
     axes: Axes,
     ratio: FloatArray,
@@ -161,14 +143,14 @@ def _by_degree(
     expected: FloatArray,
     against: str,
 ) -> None:
-    """Draw each node as a faint dot, the median by degree, and what chance alone would scatter."""
-    seen = ratio > 0
+    """Draw each node as a faint dot, the median by degree, and the range of chance alone."""
+    visited = ratio > 0
     sizes = np.round(_GROUPS * np.log2(np.maximum(degrees, 1)))
     groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-    # Nodes of one degree would cover each other: they stand a little apart.
+    # Nodes of one degree would cover each other, so they are drawn a little apart.
     apart = 1.0 + 0.12 * (np.arange(len(ratio)) * 0.618034 % 1.0 - 0.5)
     axes.plot(
-        (degrees * apart)[seen], ratio[seen], ".", color=colour(0), markersize=3, alpha=0.3,
+        (degrees * apart)[visited], ratio[visited], ".", color=colour(0), markersize=3, alpha=0.3,
         label="a node", rasterized=True,
     )  # fmt: skip
     middle = np.array([np.median(degrees[group]) for group in groups])
@@ -181,19 +163,11 @@ def _by_degree(
         axes.plot(middle, visible(edge), "--", color="black", linewidth=1, label=label)
     axes.axhline(1.0, color="grey", linewidth=0.8)
     axes.set(xscale="log", yscale="log")
-    low = ratio[seen].min()
-    axes.set_ylim(min(0.5, 0.8 * low), max(2.0, 1.25 * ratio.max()))
-    dress(axes, "neighbours of the node", f"visits / {against}")
+    axes.set_ylim(min(0.5, 0.8 * ratio[visited].min()), max(2.0, 1.25 * ratio.max()))
+    style_axes(axes, "neighbours of the node", f"visits / {against}")
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
     axes.legend(frameon=False, fontsize="small")
-
-
-def _spread(axes: Axes, ratio: FloatArray, degree: int, against: str) -> None:
-    """Draw how many nodes have which ratio, where all have equally many neighbours."""
-    axes.hist(ratio, bins=min(40, 5 + len(ratio) // 10), color=colour(0))
-    axes.axvline(1.0, color="grey", linewidth=0.8)
-    dress(axes, f"visits / {against}", f"nodes, each with {degree} neighbours")
 
 
 def draw_graph(
@@ -203,23 +177,20 @@ def draw_graph(
     sizes: ArrayLike,
     **colours: Any,
 ) -> PathCollection:
-    """Draw edges in grey and dots above them; return the dots, whose colours a bar may explain."""
+    """Draw edges in grey and dots above them; return the dots, for a colour bar."""
     from matplotlib.collections import LineCollection
 
     strength = min(0.6, 60.0 / max(len(edges), 1) ** 0.75)
     axes.add_collection(LineCollection(list(positions[edges]), colors="grey", alpha=strength))
-    dots = axes.scatter(
-        positions[:, 0], positions[:, 1], s=sizes, edgecolors="black", linewidths=0.6, zorder=2,
-        **colours,
-    )  # fmt: skip
+    dots = axes.scatter(positions[:, 0], positions[:, 1], s=sizes, zorder=2, **colours)
     axes.set(aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     return dots
 
 
-def _per_node(nodes: int, values: ArrayLike, name: str) -> FloatArray:
+def _per_node(nodes: int, values: ArrayLike | None, name: str) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     check_length(name, array, nodes, "nodes")
     if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise ValueError(f"{name} must be finite and not negative")
+        raise ValueError(f"{name} must be finite and at least 0 at every node.")
     return array

@@ -23,7 +23,7 @@ from walklearn.graphs import Graph, erdos_renyi
 from walklearn.objectives import Problem
 from walklearn.objectives.datasets import two_gaussians
 from walklearn.objectives.linear.domains import Ball
-from walklearn.plots.axes import draw_band, dress, visible
+from walklearn.plots.axes import draw_band, style_axes, visible
 from walklearn.simulation.averaging import AsynchronousGossip, Gossip
 from walklearn.simulation.simulate import simulate
 from walklearn.simulation.trace import Trace
@@ -106,7 +106,7 @@ def draw(results: list[Result], path: Path) -> None:
 
     figure = Figure(figsize=(9.0, 4.8), layout="constrained")
     axes = figure.subplots()
-    dress(axes, "updates (visits of the token; for gossip, of all nodes together)", "")
+    style_axes(axes, "updates (visits of the token; for gossip, of all nodes together)", "")
     axes.set(yscale="log", xlim=(0, results[0].trace.updates[-1]))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ends = []

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walklearn.files.atomic_write import atomic_write
-from walklearn.plots.axes import COLOURS, colour, dash, draw_band, dress, plain_ticks, visible
+from walklearn.plots.axes import COLOURS, colour, dash, draw_band, plain_ticks, style_axes, visible
 from walklearn.studies.report.figures import Block, Figure
 from walklearn.studies.report.verdict_table import SYMBOLS
 from walklearn.wording import number
@@ -127,7 +127,7 @@ def _draw_lines(axes: Axes, block: Block, figure: Figure) -> None:
         if log["x"] and high < 5.0 * low:  # close to each other or equal: room, and few ticks
             axes.set_xlim(0.5 * low, 2.0 * high)
             plain_ticks(axes.xaxis)
-    dress(axes, block.label("x"), block.label("y"))
+    style_axes(axes, block.label("x"), block.label("y"))
 
 
 def _marker(number: int, mode: str) -> str | None:
@@ -153,7 +153,7 @@ def _draw_bars(axes: Axes, block: Block, figure: Figure) -> None:
     names = list(shown[0].columns[x_name])
     axes.set_xticks(range(len(names)), names)
     axes.set_xlim(-0.5, len(names) - 0.5)
-    dress(axes, "", block.label("y"))
+    style_axes(axes, "", block.label("y"))
 
 
 def _draw_map(axes: Axes, block: Block, figure: Figure) -> ScalarMappable:
