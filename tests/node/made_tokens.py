@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from walklearn.node.protocol.tokens import Line, Token
-from walklearn.node.protocol.values import replace
 from walklearn.visit import Token as Payload
 
 ENVELOPE = ("line", "hop", "epoch", "final", "seal", "ended_by", "end_seal", "proof")

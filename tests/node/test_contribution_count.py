@@ -11,6 +11,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ from walklearn.node.protocol.messages import Announcement
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.state import State
 from walklearn.node.protocol.tokens import Limits, Line, Mark
-from walklearn.node.protocol.values import replace
 from walklearn.objectives.linear.domains import Ball
 
 CAP = 30

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,6 @@ from walklearn.node.process.node import Node
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Line
-from walklearn.node.protocol.values import replace
 from walklearn.node.wire.book import Book, BookError
 from walklearn.node.wire.identity import Identity, Invite
 

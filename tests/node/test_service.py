@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,6 @@ from walklearn.node.protocol.events import StartWalk
 from walklearn.node.protocol.learner import Draws
 from walklearn.node.protocol.messages import Greeting
 from walklearn.node.protocol.tokens import Limits, Line, Mark
-from walklearn.node.protocol.values import replace
 from walklearn.node.wire.session import Refused, Unanswered, Undelivered
 from walklearn.privacy.draws import exact_draws
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORMAT = 3
+FORMAT = 4
 APPLICATION = 0x77616C6B  # "walk": SQLite keeps it in the header of the file
 
 # What SQLite says where nothing may be written, or even the log's index not be made.

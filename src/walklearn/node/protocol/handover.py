@@ -6,17 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from walklearn.node.protocol import events as happened
-from walklearn.node.protocol.events import (
-    Commit,
-    Effect,
-    Greet,
-    Note,
-    Remember,
-    Reply,
-    SendToken,
-)
+from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendToken
 from walklearn.node.protocol.learner import DivergedError, Draws
 from walklearn.node.protocol.links import Handover, Link
 from walklearn.node.protocol.messages import Outcome, Receipt
@@ -25,7 +18,6 @@ from walklearn.node.protocol.pace import Sighting
 from walklearn.node.protocol.record import Place
 from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Mark, Token
-from walklearn.node.protocol.values import replace
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.
 _REFUSALS_KEPT = 256

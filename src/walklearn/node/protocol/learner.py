@@ -26,9 +26,8 @@ node has spent its contributions, a visit counts but leaves the model unchanged.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -39,7 +38,6 @@ from walklearn.arrays import Arrays
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.fields import MessageError, Vector, is_inside
 from walklearn.node.protocol.tokens import MIN_CURVATURE, Limits, Line, Token, check_memory
-from walklearn.node.protocol.values import replace
 from walklearn.objectives import Problem
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.privacy.protection import Protection
@@ -173,11 +171,11 @@ class Learner:
             update = Sgd(plan.step_size, plan.average)
         objective = self.problem if plan.batch is None else self.problem.with_batch(plan.batch)
         if self.noise is not None and self.may_contribute:
-            privacy = dataclasses.replace(self.noise, max_contributions=self.may_contribute)
+            privacy = replace(self.noise, max_contributions=self.may_contribute)
         walk: Any = plan.metropolis
         if self.noise is not None and plan.reveals_rows:  # released by the plan's mechanism
             released = np.full(plan.nodes, self.importance)
-            walk = dataclasses.replace(walk, importance=released, public=True)
+            walk = replace(walk, importance=released, public=True)
         if update.converges:  # it ignores weights, so the token estimates no mean
             walk = walk.bound(scale=np.ones(plan.nodes))
         return Setting(objective, walk, update, privacy=privacy, updates=plan.updates)

@@ -7,6 +7,8 @@ that answers and lacks the final model is told it: so it floods, and reaches tho
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
 from walklearn.node.protocol.links import Link
@@ -14,7 +16,6 @@ from walklearn.node.protocol.messages import Outcome, Receipt, Reminder
 from walklearn.node.protocol.record import Place
 from walklearn.node.protocol.reminders import is_own
 from walklearn.node.protocol.state import State
-from walklearn.node.protocol.values import replace
 from walklearn.wording import plural
 
 Result = tuple[State, list[Effect]]

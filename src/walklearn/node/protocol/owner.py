@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Note, Reply
 from walklearn.node.protocol.handover import begin, refuse, rest, take_a_rest
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline
-from walklearn.node.protocol.state import State
+from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Line
-from walklearn.node.protocol.values import replace
 
 # What is answered with a receipt, besides a token.
 _REPLIED = (happened.FinalArrived, happened.StartWalk, happened.ResumeWalk)
@@ -34,6 +35,10 @@ def start(state: State, event: happened.StartWalk) -> Result:
 
 def resume(state: State, event: happened.ResumeWalk) -> Result:
     """Go on with a new line from the newest model seen here."""
+    if state.phase is Phase.HOLDING:
+        return decline(state, "this node holds the token: there is nothing to resume.")
+    if state.phase is Phase.FINISHED:
+        return decline(state, "the walk is finished: there is nothing to resume.")
     if state.record.newest_model is None:
         return decline(
             state,
@@ -64,16 +69,6 @@ def _begin_again(state: State, now: float) -> Result:
         assert line is not None
         token = state.learner.first_token(line, state.learner.initial_model(line.walk))
     return begin(state, token, now)
-
-
-def holds(state: State, event: happened.ResumeWalk) -> Result:
-    """Decline to resume the walk, because this node holds its token."""
-    return decline(state, "this node holds the token: there is nothing to resume.")
-
-
-def done(state: State, event: happened.ResumeWalk) -> Result:
-    """Decline to resume the walk, because it is finished."""
-    return decline(state, "the walk is finished: there is nothing to resume.")
 
 
 def stop(state: State, event: happened.StopAsked) -> Result:

@@ -145,7 +145,7 @@ _ROWS: dict[type[Any], Sequence[Handler | None]] = {
     happened.FinalArrived: (neighbours.learn,) * 4,
     happened.FinalAnswered: (neighbours.final_answered,) * 4,
     happened.StartWalk: (owner.start,) * 4,
-    happened.ResumeWalk: (owner.resume, owner.holds, owner.resume, owner.done),
+    happened.ResumeWalk: (owner.resume,) * 4,
     happened.StopAsked: (owner.stop,) * 4,
     happened.StoreFailed: (owner.undo,) * 4,
 }

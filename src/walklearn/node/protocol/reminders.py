@@ -32,12 +32,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from walklearn.node.protocol.fields import PROOF_BYTES
 from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.tokens import Mark
-from walklearn.node.protocol.values import replace
 
 
 def proof_of(secret: bytes, receiver: str, mark: Mark) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from walklearn.node.agreement.plan import TimeLimits
@@ -20,7 +20,6 @@ from walklearn.node.protocol.pace import Longest, Sighting
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tokens import Line, Mark, Token
-from walklearn.node.protocol.values import replace
 from walklearn.walks import View
 
 
