@@ -18,7 +18,6 @@ from walklearn.privacy import (
     RowGaussian,
     plan_budget,
     row_release,
-    row_sensitivity,
 )
 from walklearn.privacy.accounting.composition import Charge, compose
 from walklearn.privacy.accounting.ledger import Ledger
@@ -27,6 +26,10 @@ from walklearn.privacy.mechanisms.description import describe, from_description
 BOUND, NODES, ROWS = 2.0, 4, 24
 OWNERS = np.arange(ROWS) % NODES
 FACTS: dict[str, Any] = {"nodes": NODES, "feature_bound": BOUND, "total_rows": float(ROWS)}
+
+
+def sensitivity(loss: Any, **facts: Any) -> float:
+    return row_release(loss, epsilon=1.0, delta=1e-6, **{**FACTS, **facts}).sensitivity
 
 
 def smoothness(X: np.ndarray, weights: np.ndarray, loss: Any, aggregate: Any, one: bool) -> Any:
@@ -57,8 +60,8 @@ def test_no_row_moves_the_constant_further(
         weights[node == OWNERS] *= 6.0 / weights[node == OWNERS].sum()
     other = X.copy()
     other[5] = generator.choice([0.0, 1.0, 1e3]) * generator.standard_normal(3)
-    moved = row_sensitivity(loss, aggregate=aggregate, intercept=one, min_rows=6.0,
-                            largest_weight=float(weights.max()), **FACTS)  # fmt: skip
+    moved = sensitivity(loss, aggregate=aggregate, intercept=one, min_rows=6.0,
+                        largest_weight=float(weights.max()))  # fmt: skip
     before, after = (smoothness(rows, weights, loss, aggregate, one) for rows in (X, other))
     change = after - before
     assert np.abs(change).max() <= moved
@@ -73,7 +76,7 @@ def test_some_row_moves_it_that_far(aggregate: Any) -> None:
     ones, loss = np.ones(ROWS), wl.losses.Logistic()
     before, after = (smoothness(rows, ones, loss, aggregate, False) for rows in (X, other))
     change = after - before
-    moved = row_sensitivity(loss, aggregate=aggregate, min_rows=6.0, **FACTS)
+    moved = sensitivity(loss, aggregate=aggregate, min_rows=6.0)
     assert np.abs(change).max() == pytest.approx(moved, rel=1e-9)
 
 
@@ -85,7 +88,7 @@ def test_an_intercept_lets_a_row_turn_the_constant_further() -> None:
     other[5] *= -1.0
     ones, loss = np.ones(ROWS), wl.losses.Logistic()
     before, after = (smoothness(rows, ones, loss, "mean", True) for rows in (X, other))
-    moved = row_sensitivity(loss, intercept=True, **FACTS | {"feature_bound": 1.0})
+    moved = sensitivity(loss, intercept=True, feature_bound=1.0)
     assert np.abs(after - before).max() == pytest.approx(moved, rel=1e-9)
 
 
@@ -173,7 +176,7 @@ def test_it_is_described_and_read_back() -> None:
 )
 def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        row_sensitivity(wl.losses.Logistic(), **{**FACTS, **changes})
+        sensitivity(wl.losses.Logistic(), **changes)
     with pytest.raises(ValueError, match="sensitivity"):
         RowGaussian(0.5, (0.1, 9.0))
 

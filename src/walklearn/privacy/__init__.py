@@ -1,8 +1,8 @@
 """Privacy of the constants that nodes release: mechanisms, exact costs, calibration, bounds.
 
-A node's constant L_i tells about its data. It is released once, noisy, within public bounds:
-`calibrate` finds the least noise for a target (ε, δ), `compare` says what each mechanism leaves
-of the value, `smoothness_bounds` gives the public bounds.
+A node's constant L_i depends on its data. It is released once, with noise, within public bounds.
+`calibrate` finds the smallest noise for a target (ε, δ), `compare` measures the error of each
+mechanism, and `smoothness_bounds` derives the public bounds.
 
 >>> from walklearn import privacy
 >>> mechanism = privacy.calibrate("clamped-gamma", epsilon=3.0, delta=0.03, bounds=(1.0, 50.0))

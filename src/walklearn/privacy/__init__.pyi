@@ -29,7 +29,6 @@ from .mechanisms.infeasible import InfeasiblePrivacyError as InfeasiblePrivacyEr
 from .mechanisms.mechanism import Mechanism as Mechanism
 from .mechanisms.row_gaussian import RowGaussian as RowGaussian
 from .mechanisms.row_gaussian import row_release as row_release
-from .mechanisms.row_gaussian import row_sensitivity as row_sensitivity
 from .model_noise import ModelNoise as ModelNoise
 from .protection import Protection as Protection
 from .settings import PrivacySettings as PrivacySettings

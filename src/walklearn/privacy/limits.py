@@ -1,4 +1,4 @@
-"""What every part of the privacy package asks of its arguments, with one message for each.
+"""Checks of the arguments that the whole privacy package shares: ε, δ, bounds, clamp, values.
 
 >>> check_bounds((2, 10))
 (2.0, 10.0)
@@ -19,7 +19,7 @@ from walklearn.wording import plural
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
-# The default clamp: the bounds themselves. None has to be asked for.
+# The default clamp: the bounds themselves. No clamp must be requested by None.
 AT_BOUNDS: Any = "bounds"
 
 # Beyond these, squares and ratios of the bounds would leave the range of double precision.
@@ -27,17 +27,17 @@ _SMALLEST, _LARGEST = 1e-100, 1e100
 
 
 def check_epsilon(epsilon: float) -> float:
-    """ε as a float: at least 0, possibly infinite, not NaN."""
+    """Return ε as a float: at least 0, possibly infinite, not NaN."""
     return math.inf if epsilon == math.inf else check_number("epsilon", epsilon, minimum=0.0)
 
 
 def check_delta(delta: float) -> float:
-    """δ as a float in [0, 1)."""
+    """Return δ as a float in [0, 1)."""
     return check_number("delta", delta, minimum=0.0, below=1.0)
 
 
 def check_bounds(bounds: Sequence[float], name: str = "bounds") -> Bounds:
-    """The public bounds as two floats with 0 < lo < hi."""
+    """Return public bounds as two floats with 0 < lo < hi."""
     try:
         lo, hi = (float(end) for end in bounds)
     except (TypeError, ValueError):
@@ -45,7 +45,7 @@ def check_bounds(bounds: Sequence[float], name: str = "bounds") -> Bounds:
     if lo == hi and lo > 0:
         raise ValueError(
             f"{name} {lo:g}..{hi:g} are equal: every node has this public value, so there is "
-            "nothing to protect. Release it as it is."
+            "nothing to protect. Release it without noise."
         )
     if not (_SMALLEST <= lo < hi <= _LARGEST):
         raise ValueError(
@@ -57,7 +57,7 @@ def check_bounds(bounds: Sequence[float], name: str = "bounds") -> Bounds:
 
 
 def check_clamp(clamp: Sequence[float] | None, bounds: Bounds) -> Bounds | None:
-    """Return the ends of a clamp, which must leave something of the bounds; None for no clamp."""
+    """Return the ends of a clamp, which must overlap with the bounds; None for no clamp."""
     if clamp is None:
         return None
     if isinstance(clamp, str) and clamp == AT_BOUNDS:
@@ -69,12 +69,12 @@ def check_clamp(clamp: Sequence[float] | None, bounds: Bounds) -> Bounds | None:
 
 
 def check_values(values: ArrayLike) -> Array:
-    """The values to release as floats, none of them NaN or infinite."""
+    """Return values as floats, none of them NaN or infinite."""
     array = np.asarray(values, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise ValueError(
-            f"value {bad[0]} is {array.flat[bad[0]]} ({plural(bad.size, 'such value')} in all): "
+            f"value {bad[0]} is {array.flat[bad[0]]} ({plural(bad.size, 'such value')} in total): "
             "only finite numbers can be released."
         )
     return array

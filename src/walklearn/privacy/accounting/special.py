@@ -1,7 +1,6 @@
-"""SciPy's special functions, loaded when the first of them is called (PEP 562).
+"""SciPy's special functions, imported on the first use (PEP 562).
 
-Drawing, clipping and releasing need none of them, and a node that only does that should not
-carry SciPy. From the second call on, a function is found here as if it had been imported.
+A node that only draws, clips and releases needs none of them and should not load SciPy.
 
 >>> from walklearn.privacy.accounting import special
 >>> float(special.gammaln(1.0))

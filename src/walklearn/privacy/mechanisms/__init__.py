@@ -1,4 +1,4 @@
-"""The mechanisms: what a node releases in place of its constant, and what that costs.
+"""Mechanisms, which release a noisy value in place of a node's constant.
 
 A mechanism turns a value v within public bounds [lo, hi] into a noisy one:
 
@@ -12,13 +12,13 @@ A mechanism turns a value v within public bounds [lo, hi] into a noisy one:
 
 Released values steer a walk, so they must be positive: additive noise is clamped to the bounds
 unless another clamp is given. `clamp=None` leaves it unclamped, for experiments only. Values
-outside the bounds are moved to the nearer bound before the release; `outside` counts them.
+outside the bounds are moved to the nearer bound before the release; `count_out_of_bounds` counts
+them.
 
-`delta` is exact for the clamped release (`curves`), `mean` and `variance` are those of the
-clamped release (`moments`; the rounding to the grid changes them by less than 1e-9 of the
-noise variance). A real release is drawn exactly (`exact_draws`), so δ is that of what is published.
-With a generator a release is simulated: quick, in double precision (`sampling`), and it protects
-nobody.
+`delta` is exact for the clamped release (`curves`). `mean` and `variance` are those of the clamped
+release (`moments`); rounding to the grid changes them by less than 1e-9 of the noise variance. A
+real release is drawn exactly (`exact_draws`), so δ holds for the published number. With a generator
+a release is simulated in double precision (`sampling`), which is quick and protects nobody.
 
 >>> import numpy as np
 >>> mechanism = ClampedGamma(theta=20.0, bounds=(1.0, 50.0))

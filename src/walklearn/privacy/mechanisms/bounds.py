@@ -1,16 +1,16 @@
 """Public bounds for the constants L_i, from a public bound on the features.
 
-The bounds in every privacy claim are over all data a node *could* hold. They follow from a
+The bounds in every privacy claim cover all data that a node *could* hold. They follow from a
 public bound B on ‖x‖ (rows are clipped to it, `clip_features`), a public cap on the rows of a
-node, and `aggregate`: with β the smoothness of the loss, N nodes and M rows in all,
+node, and `aggregate`: with β the smoothness of the loss, N nodes and M rows in total,
 
     "sum"        λ ≤ L_i ≤ λ + N β · rows · B²
     "mean"       λ ≤ L_i ≤ λ + (N/M) β · rows · B²      (M must be public)
     "node-mean"  λ ≤ L_i ≤ λ + β B²
 
-An intercept is a feature that is always 1: it adds 1 to ‖x‖², at the lower end too, since then
-λ_max(XᵀX) is at least the number of rows. Where rows have weights, "rows" and M are the sums of
-their weights; these sums are then public, or capped by something public, as the counts are.
+An intercept is a feature that is always 1. It adds 1 to ‖x‖², at the lower end too, since then
+λ_max(XᵀX) is at least the number of rows. If rows have weights, "rows" and M are the sums of
+their weights. These sums are then public, or capped by a public number, as the counts are.
 
 >>> from walklearn.objectives.linear.losses import Logistic
 >>> smoothness_bounds(Logistic(), penalty=1.0, nodes=100, feature_bound=2.0)
@@ -44,7 +44,7 @@ def smoothness_bounds(
     total_rows: float | None = None,
     min_rows: float = 1,
 ) -> Bounds:
-    """Bound the smoothness L_i over every data set that a node could hold.
+    """Bound the smoothness L_i over all data that a node could hold.
 
     Parameters
     ----------
@@ -61,20 +61,20 @@ def smoothness_bounds(
     aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     intercept
-        Whether the model has an intercept, a further feature that is 1 in every row.
+        True if the model has an intercept, a further feature that is 1 in every row.
     lower
-        A public lower bound of your choice, needed where nothing keeps L_i away from 0 (no
-        penalty and no intercept), because 0 cannot be protected; constants below it are lifted
-        to it before the release.
+        A public lower bound of your choice. It is needed without penalty and intercept, because
+        L_i may then be 0, which cannot be protected. Constants below it are lifted to it before
+        the release.
     total_rows
-        The number of all rows M, needed for "mean" only.
+        The number of all rows M, for "mean" only.
     min_rows
-        What the rows of a node weigh at least, which only weights put below 1.
+        The smallest sum of the weights of a node's rows, which is below 1 only with weights.
 
     Returns
     -------
     Bounds
-        (lo, hi) with lo ≤ L_i ≤ hi for every such data set.
+        (lo, hi) with lo ≤ L_i ≤ hi for all such data.
 
     Examples
     --------
@@ -91,26 +91,26 @@ def smoothness_bounds(
     check_number("penalty", penalty, minimum=0.0)
     check_number("feature_bound", feature_bound, above=0.0)
     weight = row_weight(aggregate, nodes, total_rows)
-    few, many = (1, 1) if aggregate == "node-mean" else (min_rows, max_rows)
+    smallest, largest = (1, 1) if aggregate == "node-mean" else (min_rows, max_rows)
     scale = loss.smoothness * weight
-    least = penalty + (scale * few if intercept else 0.0)
-    most = penalty + scale * many * (feature_bound**2 + (1.0 if intercept else 0.0))
+    low = penalty + (scale * smallest if intercept else 0.0)
+    high = penalty + scale * largest * (feature_bound**2 + (1.0 if intercept else 0.0))
     if lower is not None:
-        least = max(least, check_number("lower", lower, above=0.0))
-    if least == 0:
+        low = max(low, check_number("lower", lower, above=0.0))
+    if low == 0:
         raise ValueError(
             "with penalty = 0 the smallest possible constant is 0, which no noise can protect. "
             "Pass a positive public lower bound (lower=...), or use a penalty."
         )
-    if least >= most:
+    if low >= high:
         raise ValueError(
-            f"lower = {lower!r} leaves nothing to protect: no constant exceeds {most:g}."
+            f"lower = {lower!r} leaves nothing to protect: no constant exceeds {high:g}."
         )
-    return check_bounds((least, most))
+    return check_bounds((low, high))
 
 
 def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
-    """Shorten rows that are longer than a bound. Sparse rows stay sparse.
+    """Shorten rows that are longer than a bound; sparse rows stay sparse.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
     X : array
         The rows, each with ‖x‖ ≤ bound.
     shortened : int
-        How many of them were longer.
+        The number of rows that were longer.
 
     Examples
     --------
@@ -138,19 +138,19 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
     rows = np.array(X, dtype=np.float64)
     if rows.ndim != 2:
         raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
-    # Scaled by the largest entry first, so that squares neither overflow nor vanish.
+    # Scaled by the largest entry first, so that squares neither overflow nor underflow.
     largest = np.abs(rows).max(axis=1, initial=0.0)
     check_finite(np.isfinite(largest))
     unit = rows / np.where(largest > 0, largest, 1.0)[:, None]
     norms = np.linalg.norm(unit, axis=1)
     long = largest * norms > bound
-    # A hair shorter than the bound: rounding must not push a row over it again.
+    # Slightly shorter than the bound, so that rounding does not push a row over it again.
     rows[long] = unit[long] * (bound * (1 - 2.0**-50) / norms[long])[:, None]
     return rows, int(np.count_nonzero(long))
 
 
 def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
-    """Shorten sparse rows as `clip_features` does, all at once and from their entries alone."""
+    """Shorten sparse rows as `clip_features` does, using their stored entries only."""
     from scipy.sparse import csr_array
 
     rows = csr_array(X, dtype=np.float64, copy=True)
@@ -169,12 +169,14 @@ def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
 
 
 def row_weight(aggregate: str, nodes: int, total_rows: float | None) -> float:
-    """c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
+    """Return c_r, the weight of a row in its node's loss (for "node-mean", of all its rows)."""
     check_choice("aggregate", aggregate, Aggregate)
     if aggregate == "sum":
         return float(nodes)
     if aggregate == "node-mean":
         return 1.0
     if total_rows is None:
-        raise ValueError('aggregate "mean" divides by all rows: pass the public total_rows.')
+        raise ValueError(
+            'aggregate "mean" divides by the number of all rows. Pass the public total_rows.'
+        )
     return nodes / check_number("total_rows", total_rows, above=0.0)

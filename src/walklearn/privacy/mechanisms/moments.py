@@ -1,12 +1,12 @@
 """Bias and variance of a release clamped to [l, h], in closed form.
 
-With v the true value and R the unclamped release, everything is measured from v, so that
-small noise on a large value loses no digits. For symmetric noise Z of survival function S,
+Let v be the true value and R the unclamped release. All lengths are measured from v, so that
+small noise on a large value loses no digits. For symmetric noise Z with survival function S,
 
     J₁(x) = ∫₀ˣ S(z) dz,   J₂(x) = ∫₀ˣ 2z S(z) dz,   l' = l − v,   h' = h − v,
     E[clip(Z, l', h')] = J₁(h') − J₁(−l'),   E[clip²] = J₂(h') + J₂(−l')   for l' ≤ 0 ≤ h'.
 
-For the Gamma law of shape k = v/θ, P(k + 1, x) = P(k, x) − w(x) with the kernel
+For the Gamma distribution of shape k = v/θ, P(k + 1, x) = P(k, x) − w(x) with the kernel
 w(x) = x^k e^(−x)/Γ(k + 1) turns the truncated moments into P, Q and w at both ends.
 
 >>> bias, variance = clamped_laplace(np.array(5.0), 1e-3, (1.0, 9.0))
@@ -77,7 +77,7 @@ def clamped_gaussian(values: Array, sigma: float, clamp: Bounds | None) -> Momen
 def _clamped_symmetric(
     values: Array, clamp: Bounds | None, reach: float, integrals: Integrals
 ) -> Moments:
-    """Bias and variance of v + Z clamped; beyond `reach` the noise has no mass left."""
+    """Bias and variance of v + Z clamped; the noise has no mass beyond `reach`."""
     low, high = clamp or (-np.inf, np.inf)
     start, end = np.clip(low - values, -reach, reach), np.clip(high - values, -reach, reach)
     (start_first, start_second), (end_first, end_second) = (

@@ -1,29 +1,29 @@
-"""L_i released so that no single row shows: a claim about rows, which needs no bounds on L_i.
+"""Release of L_i with noise that hides every single row; it needs no bounds on L_i.
 
-L_i = λ + β λ_max(Σ c_r x_r x_rᵀ). Replacing one row takes x xᵀ out and puts x' x'ᵀ in, and by
-Weyl's inequality the largest eigenvalue moves by no more than the longer of the two: with ‖x‖ ≤ B
-and no weight above ω, L_i moves by at most
+L_i = λ + β λ_max(Σ c_r x_r x_rᵀ). Replacing one row takes x xᵀ out and puts x' x'ᵀ in. By Weyl's
+inequality the largest eigenvalue moves by no more than the longer of the two: with ‖x‖ ≤ B and
+no weight above ω, L_i moves by at most
 
     "sum"        N β ω B²
     "mean"       (N/M) β ω B²
-    "node-mean"  β ω B² / (what the rows of a node weigh, at least)
+    "node-mean"  β ω B² / (smallest sum of the weights of a node's rows)
 
-with B² + 1 for B² where there is an intercept; the penalty cancels. With many rows that is little
-beside L_i itself, so the release is nearly exact, where a claim about the whole node hardly leaves
-anything. The counts (or sums of weights) that `aggregate` divides by are public, or capped
-by something public; rows longer than B are shortened to it before (`clip_features`).
+with B² + 1 for B² if there is an intercept; the penalty cancels. With many rows this is little
+beside L_i itself, so the release is nearly exact, while a claim about the whole node hides nearly
+everything. The counts (or sums of weights) that `aggregate` divides by are public, or capped by a
+public number. Rows longer than B are shortened to it before (`clip_features`).
 
-Computed eigenvalues are right to a few units in the last place of the sum of all ‖x‖², and that is
-added to the sensitivity (Higham 2002, chapters 3 and 20: forming the products, then the
+Computed eigenvalues are right to a few units in the last place of the sum of all ‖x‖². This error
+is added to the sensitivity (Higham 2002, chapters 3 and 20: forming the products, then the
 eigenvalues of a symmetric matrix, each backward stable), as is the last digit of the sum with λ.
-That is about dense eigenvalues: of sparse rows a node may have a thousand, or a thousand columns,
+It holds for dense eigenvalues: a node may have a thousand sparse rows, or a thousand columns,
 before they are iterated.
 
 >>> from walklearn.objectives.linear.losses import Logistic
->>> facts = {"nodes": 20, "feature_bound": 3.0, "aggregate": "mean", "total_rows": 5000.0}
->>> round(row_sensitivity(Logistic(), **facts), 6)          # 20/5000 · 9/4
+>>> release = row_release(Logistic(), epsilon=0.3, delta=1e-6, nodes=20, feature_bound=3.0,
+...                       aggregate="mean", total_rows=5000.0)
+>>> round(release.sensitivity, 6)          # 20/5000 · 9/4
 0.009
->>> release = row_release(Logistic(), epsilon=0.3, delta=1e-6, **facts)
 >>> release.protect, release.delta(0.3) <= 1e-6, release.sigma < 0.15
 ('rows', True, True)
 """
@@ -44,7 +44,7 @@ from walklearn.privacy.mechanisms import Gaussian
 from walklearn.privacy.mechanisms.bounds import row_weight
 from walklearn.privacy.model_noise import ModelNoise, Unit
 
-# Of the backward error of an eigenvalue, in units in the last place for each row and column.
+# Backward error of an eigenvalue, in units in the last place for each row and column.
 _ROUNDINGS = 64.0
 
 
@@ -61,9 +61,9 @@ class RowGaussian(Gaussian):
     bounds
         Public ends of the value.
     clamp
-        Where the release is clamped.
+        Public ends that releases are clamped to, by default the bounds; None for no clamp.
     sensitivity
-        How far replacing one row can move the value.
+        The largest change of the value if one row is replaced.
 
     Examples
     --------
@@ -85,71 +85,11 @@ class RowGaussian(Gaussian):
         object.__setattr__(self, "sensitivity", sensitivity)
 
     def curve(self, epsilon: ArrayLike) -> Array:
-        """δ for many ε at once."""
+        """Return δ for each ε."""
         return curves.gaussian_delta(epsilon, self.sigma / self.sensitivity, (0.0, 1.0))
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, sensitivity={self.sensitivity:.6g})"
-
-
-def row_sensitivity(
-    loss: Loss,
-    nodes: int,
-    feature_bound: float,
-    aggregate: str = "mean",
-    intercept: bool = False,
-    *,
-    total_rows: float,
-    min_rows: float = 1.0,
-    largest_weight: float = 1.0,
-    features: int = 1000,
-) -> float:
-    """Bound how far L_i can move when one row of the node is replaced.
-
-    Parameters
-    ----------
-    loss
-        The loss of a row.
-    nodes
-        The number of nodes N.
-    feature_bound
-        A public bound B on ‖x‖, without the intercept, that rows are shortened to.
-    aggregate
-        "sum", "mean" or "node-mean", as for `Problem`.
-    intercept
-        Whether the model has an intercept, a further feature that is 1 in every row.
-    total_rows
-        The number M of all rows, or what they weigh if that is more.
-    min_rows
-        What the rows of a node weigh at least, for "node-mean".
-    largest_weight
-        A public cap on the weight of a row.
-    features
-        How many columns there are at most, for the rounding of eigenvalues.
-
-    Returns
-    -------
-    float
-        The sensitivity, including what rounding may add.
-
-    Examples
-    --------
-    >>> from walklearn.objectives.linear.losses import Logistic
-    >>> moved = row_sensitivity(Logistic(), 10, 1.0, total_rows=100)
-    >>> round(moved, 6)
-    0.025
-    """
-    check_whole("nodes", nodes)
-    sizes = {"feature_bound": feature_bound, "total_rows": total_rows, "min_rows": min_rows,
-             "largest_weight": largest_weight}  # fmt: skip
-    for name, size in sizes.items():
-        check_number(name, size, above=0.0)
-    weight = row_weight(aggregate, nodes, total_rows)
-    if aggregate == "node-mean":
-        weight /= min_rows
-    moved = loss.smoothness * weight * largest_weight * (feature_bound**2 + bool(intercept))
-    rounding = _ROUNDINGS * (total_rows + features) * 2.0**-52 * total_rows / largest_weight
-    return float(moved * (1.0 + rounding))
 
 
 def row_release(
@@ -167,10 +107,10 @@ def row_release(
     largest_weight: float = 1.0,
     features: int = 1000,
 ) -> RowGaussian:
-    """Find the least Gaussian noise on L_i that is (ε, δ) private for every single row.
+    """Find the smallest Gaussian noise on L_i that is (ε, δ) private for every single row.
 
-    What is released is clamped to public ends that follow from the same facts: no smaller than
-    what one row may add, no larger than all rows together can make it.
+    The release is clamped to public ends that follow from the same facts: at least the penalty or
+    the sensitivity, and at most the largest L_i that all rows together can give.
 
     Parameters
     ----------
@@ -185,19 +125,19 @@ def row_release(
     feature_bound
         A public bound B on ‖x‖, without the intercept, that rows are shortened to.
     total_rows
-        The number M of all rows, or what they weigh if that is more.
+        The number M of all rows, or the sum of their weights if that is larger.
     penalty
         The factor of ½‖w‖² in the objective.
     aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     intercept
-        Whether the model has an intercept, a further feature that is 1 in every row.
+        True if the model has an intercept, a further feature that is 1 in every row.
     min_rows
-        What the rows of a node weigh at least, for "node-mean".
+        The smallest sum of the weights of a node's rows, for "node-mean".
     largest_weight
         A public cap on the weight of a row.
     features
-        How many columns there are at most, for the rounding of eigenvalues.
+        The largest number of columns, for the rounding of eigenvalues.
 
     Returns
     -------
@@ -207,19 +147,25 @@ def row_release(
     Examples
     --------
     >>> from walklearn.objectives.linear.losses import Logistic
-    >>> released = row_release(Logistic(), epsilon=1.0, delta=1e-5, nodes=10, feature_bound=1.0,
-    ...                        total_rows=100)
-    >>> released.sigma > released.sensitivity
+    >>> release = row_release(Logistic(), epsilon=1.0, delta=1e-5, nodes=10, feature_bound=1.0,
+    ...                       total_rows=100)
+    >>> release.sigma > release.sensitivity
     True
     """
+    check_whole("nodes", nodes)
     check_number("penalty", penalty, minimum=0.0)
-    moved = row_sensitivity(
-        loss, nodes, feature_bound, aggregate, intercept, total_rows=total_rows, min_rows=min_rows,
-        largest_weight=largest_weight, features=features,
-    )  # fmt: skip
+    sizes = {"feature_bound": feature_bound, "total_rows": total_rows, "min_rows": min_rows,
+             "largest_weight": largest_weight}  # fmt: skip
+    for name, size in sizes.items():
+        check_number(name, size, above=0.0)
+    weight, largest_sum = row_weight(aggregate, nodes, total_rows), total_rows
+    if aggregate == "node-mean":
+        weight, largest_sum = weight / min_rows, min_rows
+    moved = loss.smoothness * weight * largest_weight * (feature_bound**2 + bool(intercept))
+    rounding = _ROUNDINGS * (total_rows + features) * 2.0**-52 * total_rows / largest_weight
+    moved = float(moved * (1.0 + rounding))
     moved += 2.0**-51 * penalty  # cancels, but for the last digit of the sum that it is part of
-    most = min_rows if aggregate == "node-mean" else total_rows
-    ends = (max(penalty, moved), penalty + moved * max(2.0, most / largest_weight))
+    ends = (max(penalty, moved), penalty + moved * max(2.0, largest_sum / largest_weight))
     unit = ModelNoise.calibrate(epsilon=epsilon, delta=delta, clip=1.0, max_contributions=1)
     sigma = 0.5 * unit.noise_multiplier * moved * (1.0 + 2.0**-50)
     return RowGaussian(sigma, ends, sensitivity=moved)
