@@ -78,7 +78,7 @@ def ledger_numbers(ledger: Any, delta: float = 1e-5) -> list[Any]:
         flat = np.hstack([v for v in values if not isinstance(v, str) and v is not None] or [[]])
         releases.append([sorted(map(float, flat)), whole(release["times"])])
     node, epsilon = ledger.largest_total(delta)
-    totals = [epsilon, ledger.total_delta(node, 1.0), ledger.total(0, delta)]
+    totals = [epsilon, privacy.compose(ledger.charges(node)).delta(1.0), ledger.total(0, delta)]
     # The last digit of a composition depends on how many threads share its sums.
     totals = [node, *(float(f"{total:.12g}") for total in totals)]
     return [ledger.unit, ledger.simulated, content["budget"], totals, sorted(releases, key=str)]

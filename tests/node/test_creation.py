@@ -33,7 +33,7 @@ from walklearn.node.protocol.learner import Learner
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Limits, Line
 from walklearn.node.wire.identity import IdentityError
-from walklearn.privacy import ClampedGamma, OwnerRecord, OwnerRecordError
+from walklearn.privacy import ClampedGamma, OwnerRecord, OwnerRecordError, compose
 from walklearn.privacy.accounting.owner_record import Run
 from walklearn.tables import DataError
 from walklearn.tables.row_marks import blocks_of
@@ -376,7 +376,7 @@ def test_the_ledger_claims_the_price_of_the_cap(tmp_path: Path) -> None:
     created = create(tmp_path)
     ledger = ledger_of(created.directory.plan, created.release)
     assert [charge.times for charge in ledger.charges(0)] == [1, 20]
-    assert ledger.total_delta(0, 6.0) <= 0.06
+    assert compose(ledger.charges(0)).delta(6.0) <= 0.06
 
 
 @pytest.mark.parametrize(("mechanism", "constant"), [("clamped-gamma", True), ("laplace", False)])

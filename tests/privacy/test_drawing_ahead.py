@@ -186,7 +186,7 @@ assert noise.is_prepared(100)
 reading, writing = os.pipe()
 held, finished = threading.Event(), threading.Event()
 def hold():
-    with exact_draws._prepared._lock, exact_draws._own_precision():
+    with exact_draws._prepared._lock, exact_draws._exclusive_precision():
         held.set()
         finished.wait()
 thread = threading.Thread(target=hold)

@@ -188,11 +188,9 @@ def test_a_clamped_release_has_the_atoms_of_its_law() -> None:
     mechanism = privacy.Laplace(3.0, (1.0, 10.0))
     distribution, centre = mechanism.distribution(4.0)
     for first, expected in ((0, 10.0), (2**64 - 1, 1.0)):
-        bits = BytesIO(first.to_bytes(8, "big"))
-        cells = mechanism._cells
-        assert exact_draws.rounded([(distribution, centre)], mechanism.grid_step, *cells, bits) == [
-            expected
-        ]
+        bits, step = BytesIO(first.to_bytes(8, "big")), mechanism.grid_step
+        released = exact_draws.rounded([(distribution, centre)], step, *mechanism._cell_range, bits)
+        assert released == [expected]
 
 
 def test_model_noise_is_drawn_in_its_own_steps() -> None:

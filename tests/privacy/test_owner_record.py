@@ -105,7 +105,7 @@ def test_each_charge_counts_with_its_largest_count_over_nodes(record: OwnerRecor
     ledger.charge("model", noise, times=[1, 20, 3])
     total = record.charge(X, Y, ledger, delta=1e-6)
     assert total.delta == 1e-6
-    assert total.epsilon == pytest.approx(noise.epsilon(1e-6, 20))
+    assert total.epsilon == pytest.approx(noise.epsilon(1e-6))
 
 
 def test_several_runs_over_several_nodes_claim_one_row_only(record: OwnerRecord) -> None:
@@ -218,7 +218,7 @@ def test_a_damaged_foreign_or_missing_record_is_refused(record: OwnerRecord) -> 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that cannot be made")
 def test_a_folder_that_cannot_be_made_is_not_called_a_missing_record() -> None:
     record = OwnerRecord("/proc/nope/walklearn/record.sqlite")
-    with pytest.raises(OwnerRecordError, match=r"cannot be made.*XDG_STATE_HOME") as caught:
+    with pytest.raises(OwnerRecordError, match=r"cannot be created.*XDG_STATE_HOME") as caught:
         record.charge(X, Y, ledger_with())
     assert "backup" not in str(caught.value)
 

@@ -53,12 +53,11 @@ class RunRecord:
             OwnerRecord,
             OwnerRecordError,
             Run,
-            has_seeded_noise,
         )
         from walklearn.tables.row_marks import table_blocks
 
         table, self._table = self._table, None  # the training needs the memory
-        if table is None or has_seeded_noise(ledger):
+        if table is None or ledger.has_seeded_noise:
             return
         record = OwnerRecord()
         try:

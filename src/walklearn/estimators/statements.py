@@ -17,7 +17,7 @@ from walklearn.fitting.request import FitRequest
 from walklearn.privacy import ModelNoise
 from walklearn.privacy.accounting.budget import doubt_of_delta
 from walklearn.privacy.accounting.claim import REPLACED, Claim
-from walklearn.privacy.accounting.ledger_text import SEEDED
+from walklearn.privacy.accounting.ledger import SEEDED
 from walklearn.privacy.accounting.printing import format_claim
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
 from walklearn.tables.encoding import Column

@@ -164,8 +164,7 @@ class FitPlan:
     @cached_property
     def _protects_nobody(self) -> bool:
         """True if there is noise, and everybody can draw it again."""
-        ledger = self.ledger()
-        return ledger.simulated and ledger.unit is not None
+        return self.ledger().has_seeded_noise
 
     @property
     def noise(self) -> ModelNoise | None:

@@ -19,6 +19,8 @@ from walklearn.wording import plural
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
+# δ of totals and claims if neither a budget nor a setting states one.
+DEFAULT_DELTA = 1e-5
 # The default clamp: the bounds themselves. No clamp must be requested by None.
 AT_BOUNDS: Any = "bounds"
 

@@ -1,10 +1,10 @@
-"""Noise on the model itself: what a node adds to the token is clipped and noisy.
+"""Noise on the model: each contribution of a node to the token is clipped and noisy.
 
 The paper does not protect the model. Two consecutive models reveal the gradient of the node in
-between, and if the node has one row, the row up to scale: ∇f_i is a multiple of x_i. The remedy:
-at each visit what the rows add to ∇f_i is clipped, Gaussian noise is added, and the sum is what the
-update uses; after `max_contributions` visits the node leaves the model unchanged. What is clipped
-is the unit of the claim:
+between. If the node has one row, they reveal the row up to scale: ∇f_i is a multiple of x_i. So at
+each visit the rows' part of ∇f_i is clipped, Gaussian noise is added, and the update uses the sum.
+After `max_contributions` visits the node leaves the model unchanged. The clipped vector belongs to
+the unit of the claim:
 
     protect="rows"   g ← c_i (Σ_r clip(ω_r ∇ℓ_r) + σ N(0, I))    each row's own gradient
     protect="node"   g ← clip(c_i Σ_r ω_r ∇ℓ_r) + σ N(0, I)      the sum over all its rows
@@ -13,25 +13,23 @@ with clip(v) = v · min(1, C/‖v‖) (for softmax v is a matrix, ‖v‖ its Fr
 noise_multiplier · C, ω_r the weight of a row and c_i the public factor of the aggregate: N for
 "sum", N/M for "mean", 1/Σω for "node-mean" (`Problem.row_factor`).
 
-**What is claimed.** Local differential privacy with replace-one adjacency. "rows": one row of
-one node is replaced by another, which moves the sum by at most 2C however many rows there are, so
-that the noise on the *mean* of n rows is n times smaller; n, M and the sum of weights are public,
-and the row that is added or left out is not hidden. "node": whatever other rows a node had held,
-the contribution moves by at most 2C. In both, everyone who sees all tokens, the neighbours
-included, sees at most T = max_contributions Gaussians of that sensitivity, and they compose to
-exactly one, also when each depends on those before it:
+**Claim.** Local differential privacy with replace-one adjacency. "rows": replacing one row of one
+node moves the sum by at most 2C for any number of rows, so the noise on the *mean* of n rows is n
+times smaller. n, M and the sum of weights are public; adding or omitting a row is not hidden.
+"node": replacing all rows of a node moves the contribution by at most 2C. In both cases an observer
+of all tokens, such as the neighbours together, sees at most T = max_contributions Gaussians of that
+sensitivity. They compose to exactly one, also if each depends on those before it:
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ),    μ = 2 √T / noise_multiplier.
 
-**What is not.** No amplification by the walk: that an observer may not see every token, or
-not know who held it, is worth something, but nothing is deducted for it here. And what else
-depends on the rows needs its own protection: only g is covered, so the penalty's λw (public)
-is added afterwards, and g may be weighted afterwards by public numbers only, such as released
-constants. A mini-batch is refused for "rows": its rows are picked with replacement, so that one row
-may count several times.
+**Limits.** The claim takes no credit for the walk: an observer may miss tokens, or not know who
+held them, but ε is not reduced for that. Only g is covered: the public term λw of the penalty is
+added afterwards, and g may be weighted afterwards by public numbers only, such as released
+constants. Anything else that depends on the rows needs its own protection. A mini-batch is refused
+for "rows": its rows are picked with replacement, so that one row may count several times.
 
-How a visit clips and draws is in `noisy_gradients`. The sensitivity is charged as 2C(1 + 1e-12),
-which covers the rounding of its norms.
+`noisy_gradients` clips and draws. The sensitivity is charged as 2C(1 + 1e-12), which covers the
+rounding of its norms.
 
 >>> noise = ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=10)
 >>> round(noise.noise_multiplier, 3), noise.delta(3.0) <= 1e-5, noise.protect
@@ -53,7 +51,7 @@ from walklearn.privacy.accounting.curves import LARGEST_EPSILON, smallest_epsilo
 from walklearn.privacy.accounting.printing import format_upper
 from walklearn.privacy.limits import Array, check_delta, check_epsilon
 from walklearn.privacy.noisy_gradients import NoisyGradients
-from walklearn.privacy.noisy_gradients import Unit as Unit  # what a claim is about is named here
+from walklearn.privacy.noisy_gradients import Unit as Unit
 from walklearn.privacy.protection import (
     CONTRIBUTIONS,
     NoContribution,
@@ -68,7 +66,7 @@ _CLIPPING_ROUNDING = 1e-12
 
 
 class ModelNoise(NoisyGradients, Protection):
-    """Clip what a node's rows add to the model, add Gaussian noise, and cap how often.
+    """Clip what a node's rows add to the model, add Gaussian noise, and cap the contributions.
 
     Parameters
     ----------
@@ -77,9 +75,9 @@ class ModelNoise(NoisyGradients, Protection):
     noise_multiplier
         The standard deviation of the noise as a multiple of `clip`.
     max_contributions
-        How often a node contributes at most.
+        The largest number of contributions of a node.
     protect
-        What a claim is about: "rows", of which one is replaced, or "node", all its rows.
+        The unit of the claim: "rows", one row of a node, or "node", all of them.
 
     Examples
     --------
@@ -111,7 +109,7 @@ class ModelNoise(NoisyGradients, Protection):
 
     @property
     def needs(self) -> dict[str, str]:
-        """Gradients of single rows, and all of them, if the claim is about rows."""
+        """For the unit "rows": the gradients of single rows, and of all of them."""
         if self.protect == "node":
             return {}
         return {
@@ -122,20 +120,20 @@ class ModelNoise(NoisyGradients, Protection):
 
     @property
     def is_compiled(self) -> bool:
-        """True if it is this very class: claims and kernels rest on all of its methods."""
+        """True for this class only: claims and kernels depend on all of its methods."""
         return type(self) is ModelNoise
 
     @property
     def is_accounted(self) -> bool:
-        """True if the claimed cost is that of this very class."""
+        """True for this class only: a subclass may change the noise."""
         return type(self) is ModelNoise
 
     def node_arrays(self, objective: Any) -> Specs:
-        """The contributions of the node so far."""
+        """Declare the number of contributions of the node so far."""
         return (CONTRIBUTIONS,)
 
     def view(self, objective: Any, node: int, state: Arrays, noise: Array) -> Any:
-        """Clip and add noise, or contribute nothing once the cap is reached."""
+        """Return the objective with clipped, noisy gradients; with none once the cap is reached."""
         spent = state["contributions"] + len(noise)  # each gradient is a release
         if spent > self.max_contributions:
             return NoContribution(objective, self)
@@ -160,115 +158,48 @@ class ModelNoise(NoisyGradients, Protection):
         max_contributions: int,
         protect: Unit = "rows",
     ) -> ModelNoise:
-        """Find the least noise for which all contributions of a node together are (ε, δ) private.
+        """Find the smallest noise with which all contributions of a node are (ε, δ) private.
 
-        Parameters
-        ----------
-        epsilon
-            ε, finite.
-        delta
-            δ, above 0 and below 1.
-        clip
-            The largest norm of what a row (or a node) adds in a visit.
-        max_contributions
-            How often a node contributes at most.
-        protect
-            What the claim is about: "rows" or "node".
+        ε is finite, δ above 0. The `delta(epsilon)` of the result is at most δ.
 
-        Returns
-        -------
-        ModelNoise
-            Its own `delta(epsilon)` is at most δ.
-
-        Examples
-        --------
         >>> noise = ModelNoise.calibrate(epsilon=3.0, delta=1e-5, clip=1.0, max_contributions=10)
         >>> noise.epsilon(1e-5) <= 3.0
         True
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         if math.isinf(epsilon):
-            raise ValueError("epsilon = inf asks for no privacy: share the model without noise.")
+            raise ValueError("epsilon = inf means no privacy. Share the model without noise.")
         if delta == 0:
-            raise ValueError("Gaussian noise never gives delta = 0: ask for a positive delta.")
+            raise ValueError("Gaussian noise never gives delta = 0. Use a positive delta.")
 
-        def noise(multiplier: float) -> ModelNoise:
-            return cls(clip, multiplier, max_contributions, protect)
+        def is_enough(multiplier: float) -> bool:
+            return cls(clip, multiplier, max_contributions, protect).delta(epsilon) <= delta
 
-        def enough(multiplier: float) -> bool:
-            return noise(multiplier).delta(epsilon) <= delta
-
-        if not enough(_LARGEST):
+        if not is_enough(_LARGEST):
             raise ValueError(
                 f"delta = {format_upper(delta)} at epsilon = {format_upper(epsilon)} needs more "
-                f"noise than {_LARGEST:g} times the clip: raise one of them."
+                f"noise than {_LARGEST:g} times the clip. Use a larger epsilon or delta."
             )
         low, high = _SMALLEST, _LARGEST
-        # δ falls as the noise grows. `high` is always enough, so what comes back is checked.
-        while low < (middle := _between(low, high)) < high:
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return noise(high)
+        # δ falls as the noise grows. `high` is always enough, so the result is checked.
+        while low < (middle := _midpoint(low, high)) < high:
+            low, high = (low, middle) if is_enough(middle) else (middle, high)
+        return cls(clip, high, max_contributions, protect)
 
-    def delta(self, epsilon: float, contributions: int | None = None) -> float:
-        """δ of all contributions of a node together, or of the first few.
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest δ for which all contributions of a node are (ε, δ) private."""
+        return float(self.curve(min(check_epsilon(epsilon), LARGEST_EPSILON)))
 
-        Parameters
-        ----------
-        epsilon
-            ε, at least 0.
-        contributions
-            How many; by default `max_contributions`.
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest ε for which all contributions of a node are (ε, δ) private."""
+        return smallest_epsilon(self.delta, check_delta(delta))
 
-        Returns
-        -------
-        float
-            The least δ for which they are (ε, δ) private.
-        """
-        epsilon = min(check_epsilon(epsilon), LARGEST_EPSILON)
-        return float(self.curve(epsilon, contributions))
-
-    def epsilon(self, delta: float, contributions: int | None = None) -> float:
-        """ε of all contributions of a node together, or of the first few.
-
-        Parameters
-        ----------
-        delta
-            δ, in [0, 1).
-        contributions
-            How many; by default `max_contributions`.
-
-        Returns
-        -------
-        float
-            The least ε for which they are (ε, δ) private; infinite for δ = 0.
-        """
-        return smallest_epsilon(
-            lambda epsilon: self.delta(epsilon, contributions), check_delta(delta)
-        )
-
-    def curve(self, epsilon: ArrayLike, contributions: int | None = None) -> Array:
-        """δ for many ε at once: one Gaussian of the ratio σ/(2C√T), measured in sensitivities.
-
-        Parameters
-        ----------
-        epsilon
-            One ε or many, at least 0.
-        contributions
-            T, how many contributions are seen; by default `max_contributions`.
-
-        Returns
-        -------
-        array
-            Of the same shape as `epsilon`.
-        """
-        count = self.max_contributions
-        if contributions is not None:
-            count = check_whole("contributions", contributions, maximum=MAX_TIMES)
-        sensitivity = 2.0 * math.sqrt(count) * (1.0 + _CLIPPING_ROUNDING)
-        ratio = self.noise_multiplier / sensitivity
-        return curves.gaussian_delta(epsilon, ratio, (0.0, 1.0))
+    def curve(self, epsilon: ArrayLike) -> Array:
+        """Return δ for each ε: one Gaussian of the ratio σ/(2C√T), measured in sensitivities."""
+        sensitivity = 2.0 * math.sqrt(self.max_contributions) * (1.0 + _CLIPPING_ROUNDING)
+        return curves.gaussian_delta(epsilon, self.noise_multiplier / sensitivity, (0.0, 1.0))
 
 
-def _between(low: float, high: float) -> float:
-    """Halfway in the logarithm while the two are far apart, then in the number itself."""
+def _midpoint(low: float, high: float) -> float:
+    """Return the geometric mean of two numbers that are far apart, else their mean."""
     return math.sqrt(low) * math.sqrt(high) if high > 2.0 * low else 0.5 * (low + high)

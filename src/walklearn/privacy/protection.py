@@ -1,8 +1,8 @@
-"""Base of all protections: the objective as one visit may see it.
+"""Base of all protections, and the views of an objective that they give to a visit.
 
-A protection stands between an update and the rows. Under it an update reads the rows through
-`context.gradient(w)` only; it does not know about clipping, noise or a cap. The penalty is a public
-number and stays outside.
+A protection stands between an update and the rows. Under it an update has access to the rows
+through `context.gradient(w)` only; clipping, noise and the cap are hidden from it. The penalty is a
+public number and stays outside.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CONTRIBUTIONS = ArraySpec("contributions", (), "<i8")
 
 
 class Protection(Part):
-    """Limits the access of a visit to the objective; itself, it changes nothing.
+    """Base of protections, which limit the access of a visit to the objective; it limits nothing.
 
     Attributes
     ----------
     adds_noise
         True if each gradient takes noise, one number for each number of the model.
     compiled
-        The name of the kernels' form of it. It counts only if no subclass overrides a method that
+        The name of its form in the kernels. It counts only if no subclass overrides a method that
         the kernels replace.
 
     Examples
@@ -50,39 +50,16 @@ class Protection(Part):
         return self.compiled is not None and is_current(type(self), "compiled", *written_for)
 
     def node_arrays(self, objective: Any) -> Specs:
-        """Declare the arrays of the budget that a node has spent. They start at zero.
-
-        Parameters
-        ----------
-        objective
-            The objective.
-
-        Returns
-        -------
-        tuple of ArraySpec
-            None by default.
-        """
+        """Declare the arrays of the budget that a node has spent; they start at zero."""
         del objective
         return ()
 
     def view(self, objective: Any, node: int, state: Arrays, noise: Array) -> Any:
-        """Return the objective for one visit, and charge `state` for it.
+        """Return the objective for one visit of a node, and charge `state` for it.
 
-        Parameters
-        ----------
-        objective
-            The objective.
-        node
-            The node that is visited.
-        state
-            The arrays of `node_arrays`. Entries are replaced, arrays are not changed.
-        noise
-            The noise of this visit, as `draw_noise` gave it: a line for each gradient.
-
-        Returns
-        -------
-        Objective
-            The objective itself by default. With the budget spent, one that contributes nothing.
+        `state` has the arrays of `node_arrays`: entries are replaced, arrays are not changed.
+        `noise` is the result of `draw_noise`, a line for each gradient. Once the budget is spent,
+        the objective that is returned contributes nothing.
         """
         del node, state, noise
         return objective
@@ -90,37 +67,17 @@ class Protection(Part):
     def draw_noise(
         self, gradients: int, size: int, rng: np.random.Generator | None
     ) -> NDArray[Any]:
-        """Draw the noise of one visit.
+        """Draw the noise of one visit: a line of `size` numbers per gradient, by default empty.
 
-        Parameters
-        ----------
-        gradients
-            The number of gradients.
-        size
-            The number of numbers in a model.
-        rng
-            Source of simulated noise, which protects nobody; None draws exactly, from the operating
-            system's entropy.
-
-        Returns
-        -------
-        array
-            A line for each gradient; without columns if there is no noise.
+        `rng` is the source of simulated noise, which protects nobody. None draws exactly, from the
+        operating system's entropy.
         """
         del size, rng
         return np.zeros((gradients, 0))
 
 
 class ObjectiveView:
-    """The public part of an objective. It offers no rows, so updates that need rows are refused.
-
-    Parameters
-    ----------
-    objective
-        The objective behind it.
-    protection
-        The protection, for messages.
-    """
+    """The public part of an objective, without rows, so that updates that need rows are refused."""
 
     def __init__(self, objective: Any, protection: object) -> None:
         self._protection = protection
@@ -139,7 +96,7 @@ class ObjectiveView:
 
 
 class NoContribution(ObjectiveView):
-    """An objective for a node whose budget is spent: it leaves the model unchanged."""
+    """View for a node whose budget is spent: it leaves the model unchanged."""
 
     def __init__(self, objective: Any, protection: object) -> None:
         super().__init__(objective, protection)
@@ -150,24 +107,15 @@ class NoContribution(ObjectiveView):
         return w
 
     def gradient(self, node: int, w: Array, draws: Array) -> Array:
-        """Return 0, whatever the rows are."""
+        """Return 0 for all rows."""
         del node, draws
         return np.zeros_like(w)
 
 
 class ProtectedObjective(ObjectiveView):
-    """An objective whose gradients are clipped and noisy, each with a noise vector of its own.
+    """View with clipped and noisy gradients of the visited node; those of others are refused.
 
-    Parameters
-    ----------
-    objective
-        The objective behind it.
-    protection
-        The noise, with `protected` and `released`.
-    visited
-        The node whose budget pays for the gradients; those of other nodes are refused.
-    noise
-        A line for each gradient: whole numbers if they were drawn exactly, else normal numbers.
+    `noise` has a line for each gradient: integers if they were drawn exactly, else normal numbers.
     """
 
     def __init__(self, objective: Any, protection: Any, visited: int, noise: Array) -> None:
@@ -184,8 +132,8 @@ class ProtectedObjective(ObjectiveView):
             line = next(lines, None)
             if line is None:
                 raise ValueError(
-                    f"an update asks for more gradients than it declares, {len(noise)}. Set its "
-                    "`gradients`."
+                    f"an update asks for more gradients than the {len(noise)} that it declares. "
+                    "Set its `gradients`."
                 )
             if noise.dtype.kind == "i":
                 exact: Array = protection.released(objective, node, w, draws, steps=line)

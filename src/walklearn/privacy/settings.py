@@ -17,14 +17,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from walklearn.checks import check_choice, check_number, check_whole
-from walklearn.privacy.limits import check_delta, check_epsilon
+from walklearn.privacy.limits import DEFAULT_DELTA, check_delta, check_epsilon
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.model_noise import ModelNoise, Unit
 
 if TYPE_CHECKING:
     from walklearn.tables.encoding import Encoding
-
-REPORTED_DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ class PrivacySettings:
     @property
     def reported_delta(self) -> float:
         """The δ at which ε is reported; noise made by hand may come without one."""
-        return self.delta or REPORTED_DELTA
+        return self.delta or DEFAULT_DELTA
 
 
 # Without this, `dataclasses.replace` would reset the unit to the default of `protect`.

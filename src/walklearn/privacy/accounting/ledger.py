@@ -1,16 +1,13 @@
-"""The ledger: what was published, by whom, at what cost.
+"""Ledger of all releases of each node, and of their total cost.
 
-For every kind of release there is one count per node. From a node's counts follows its total,
+The ledger has one count per node for every kind of release. `composition` turns a node's counts
+into its total: all releases of the node together are (ε, δ) private. A constant is released once
+and kept, since neighbours could average the noise of several draws away. So a second release of
+the same constant is refused, unless it is paid for with `again=True`. A node contributes to the
+model up to the cap of its `ModelNoise`. Unprotected releases are recorded too: they make the total
+infinite.
 
-    all releases of the node together are (ε, δ) private,
-
-by `composition`. A constant is released once and kept: whoever redraws it lets the neighbours
-average the noise away. So a second release of the same constant is refused, unless it is paid
-for with `again=True`. Contributions to the model are many by nature, up to the cap of their
-`ModelNoise`. What is published without protection is entered too: then no total is finite.
-
-With a budget (ε, δ) a charge that would take any node past it is refused, and nothing of it is
-entered.
+With a budget (ε, δ), a charge that would take any node past it is refused as a whole.
 
 >>> from walklearn.privacy.mechanisms import Laplace
 >>> ledger = Ledger(nodes=3, budget=(1.5, 0.0))
@@ -43,9 +40,8 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.checks import check_whole
 from walklearn.privacy.accounting.claim import Claim
 from walklearn.privacy.accounting.composition import Charge, Release, compose
-from walklearn.privacy.accounting.ledger_text import PRINTED_DELTA, ledger_text, printed_release
 from walklearn.privacy.accounting.printing import format_lower, format_upper
-from walklearn.privacy.limits import check_delta, check_epsilon
+from walklearn.privacy.limits import DEFAULT_DELTA, check_delta, check_epsilon
 from walklearn.privacy.mechanisms.description import (
     IN_THE_CLEAR,
     check_accounted,
@@ -54,19 +50,22 @@ from walklearn.privacy.mechanisms.description import (
 )
 from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise, Unit
-from walklearn.wording import often, plural
+from walklearn.wording import aligned, often, plural
 
 Counts = NDArray[np.int64]
 Kind = tuple[str, Release | None]
 
+SEEDED = "No privacy claim: the noise was drawn from a seed."
+_UNITS: dict[Unit, str] = {"rows": "one row of a node", "node": "all rows of a node together"}
+
 
 class AlreadyReleasedError(ValueError):
-    """A node has released this constant before, or contributed to the model to its cap.
+    """A node has already released this constant, or contributed to the model up to its cap.
 
     Parameters
     ----------
     message
-        What the user is told.
+        The message for the user.
     node
         The node that may not release again.
 
@@ -81,12 +80,9 @@ class AlreadyReleasedError(ValueError):
     walklearn.privacy.accounting.ledger.AlreadyReleasedError: node 1 would release its L_i a ...
     """
 
-    def __init__(self, message: str, node: int) -> None:
+    def __init__(self, message: str, node: int = 0) -> None:  # defaults: unpickling needs them
         super().__init__(message)
         self.node = node
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], self.node)
 
 
 class BudgetExceededError(ValueError):
@@ -95,11 +91,11 @@ class BudgetExceededError(ValueError):
     Parameters
     ----------
     message
-        What the user is told.
+        The message for the user.
     node
         The node that would be charged.
     spent
-        The ε it has spent, at the budget's δ.
+        The ε that the node has spent, at the budget's δ.
     remaining
         The ε that is left, at the budget's δ.
 
@@ -113,26 +109,25 @@ class BudgetExceededError(ValueError):
     walklearn.privacy.accounting.ledger.BudgetExceededError: L_i by Laplace(scale=1, ...
     """
 
-    def __init__(self, message: str, node: int, spent: float, remaining: float) -> None:
+    def __init__(
+        self, message: str, node: int = 0, spent: float = 0.0, remaining: float = 0.0
+    ) -> None:
         super().__init__(message)
         self.node, self.spent, self.remaining = node, spent, remaining
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], self.node, self.spent, self.remaining)
-
 
 class Ledger:
-    """A record of what each node has released so far, and what that costs it in total.
+    """Record of all releases of each node so far, and of their total cost.
 
     Parameters
     ----------
     nodes
-        How many nodes there are.
+        The number of nodes.
     budget
         (ε, δ) that no node may exceed.
     simulated
-        Whether the noise came from a seed: the costs are then those a network would have, and
-        nobody is protected.
+        True if the noise came from a seed: the costs are then those that a network would have,
+        and nobody is protected.
 
     Examples
     --------
@@ -160,167 +155,88 @@ class Ledger:
         times: ArrayLike = 1,
         again: bool = False,
     ) -> None:
-        """Enter releases by some nodes, all of them or none.
+        """Record releases by some nodes, all of them or none.
 
         Parameters
         ----------
         what
-            What was released, such as "L_i" or "model".
+            Name of the released thing, such as "L_i" or "model".
         mechanism
-            A mechanism or `ModelNoise`, by which it was.
+            The mechanism or `ModelNoise` of the release.
         nodes
-            Whose releases these are; all nodes by default. A node that is listed twice counts
-            twice.
+            The nodes that release; by default all. A node that is listed twice counts twice.
         times
-            How many, one number or one for each of the nodes.
+            The number of releases, or one number for each of the nodes.
         again
             Pay for releasing a constant that the node has released before.
 
         Raises
         ------
         AlreadyReleasedError
-            Where a constant is released a second time without `again`, or a model more often than
+            If a constant is released a second time without `again`, or a model more often than
             `max_contributions` allows.
         BudgetExceededError
-            Where a node would spend more than the budget.
+            If a node would spend more than the budget.
         """
         if not isinstance(mechanism, Mechanism | ModelNoise):
             raise ValueError(
-                f"a charge needs a mechanism or ModelNoise, got {mechanism!r}. What is published "
-                "without protection is entered by `record_unprotected`."
+                f"a charge needs a mechanism or ModelNoise, got {mechanism!r}. Use "
+                "record_unprotected for a release without protection."
             )
         check_accounted(mechanism)
         added = self._spread(nodes, times)
         if isinstance(mechanism, ModelNoise) or not again:
             self._refuse_too_many(what, mechanism, added)
-        self._enter((_check_what(what), mechanism), added)
+        self._add((_check_name(what), mechanism), added)
 
     def record_unprotected(self, what: str, nodes: ArrayLike | None = None) -> None:
-        """Enter that some nodes published something as it is: from then on their ε is infinite.
-
-        Parameters
-        ----------
-        what
-            What was published.
-        nodes
-            Who did; all nodes by default.
-        """
-        self._enter((_check_what(what), None), self._spread(nodes, 1))
+        """Record an unprotected release by some nodes, by default all: their ε becomes infinite."""
+        self._add((_check_name(what), None), self._spread(nodes, 1))
 
     def charges(self, node: int) -> list[Charge]:
-        """All that a node released.
-
-        Parameters
-        ----------
-        node
-            The number of the node.
-
-        Returns
-        -------
-        list of Charge
-            What, by which mechanism (None in the clear), and how many times.
-        """
+        """Return all releases of a node; the mechanism of an unprotected one is None."""
         if not isinstance(node, int | np.integer) or not 0 <= node < self.nodes:
             raise ValueError(f"there is no node {node!r}: nodes are 0..{self.nodes - 1}.")
         return _charges_of(self._counts, int(node))
 
     def total(self, node: int, delta: float) -> float:
-        """ε of all that a node released.
+        """Return an upper bound on ε of all releases of a node; it is exact for a single release.
 
-        Parameters
-        ----------
-        node
-            The number of the node.
-        delta
-            δ, in [0, 1).
-
-        Returns
-        -------
-        float
-            An upper bound, exact for a single release; infinite if something is unprotected.
+        It is infinite if a release is unprotected.
         """
         return compose(self.charges(node)).epsilon(delta)
 
-    def total_delta(self, node: int, epsilon: float) -> float:
-        """δ of all that a node released.
-
-        Parameters
-        ----------
-        node
-            The number of the node.
-        epsilon
-            ε, at least 0.
-
-        Returns
-        -------
-        float
-            An upper bound, exact for a single release; 1 if something is unprotected.
-        """
-        return compose(self.charges(node)).delta(epsilon)
-
     def largest_total(self, delta: float) -> tuple[int, float]:
-        """The node that has released most.
-
-        Parameters
-        ----------
-        delta
-            δ, in [0, 1).
-
-        Returns
-        -------
-        node : int
-            The number of the node with the largest total.
-        epsilon : float
-            That total.
-        """
-        nodes = _not_dominated(list(self._counts.values())) if self._counts else [0]
+        """Return the node with the largest total ε at this δ, and that total."""
+        nodes = _find_maximal(list(self._counts.values())) if self._counts else [0]
         return max(((node, self.total(node, delta)) for node in nodes), key=lambda pair: pair[1])
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """The claim for everything that a node released, if there is one.
-
-        Empty if nothing was released, and if the noise came from a seed.
-        """
-        return () if self._protects_nobody or not self._counts else (self.claim(),)
+        """The claim for all releases of a node; empty without releases, or with a seed."""
+        return () if self.has_seeded_noise or not self._counts else (self.claim(),)
 
     @property
-    def _protects_nobody(self) -> bool:
-        """True if there is noise, and everybody can draw it again from its seed."""
+    def has_seeded_noise(self) -> bool:
+        """True if the noise was drawn from a seed, so that everybody can draw it again."""
         return self.simulated and self.unit is not None
 
     def claim(self, delta: float | None = None) -> Claim:
-        """Return the claim for everything that a node released; ε is infinite without protection.
+        """Return the claim for all releases of a node; ε is infinite without protection.
 
-        Parameters
-        ----------
-        delta
-            δ of the claim. By default that of the budget, or 1e-5.
-
-        Returns
-        -------
-        Claim
-            That of `claim_without_seed`, but noise from a seed protects nobody.
+        δ is by default that of the budget, or 1e-5. Noise from a seed protects nobody.
         """
         claim = self.claim_without_seed(delta)
-        return replace(claim, epsilon=math.inf) if self._protects_nobody else claim
+        return replace(claim, epsilon=math.inf) if self.has_seeded_noise else claim
 
     def claim_without_seed(self, delta: float | None = None) -> Claim:
-        """Return the claim that there would be if no noise came from a seed.
+        """Return the claim as if no noise came from a seed.
 
-        Parameters
-        ----------
-        delta
-            δ of the claim. By default that of the budget, or 1e-5.
-
-        Returns
-        -------
-        Claim
-            With the ε of the budget if there is one and its δ is not larger: later releases stay
-            within it.
+        If there is a budget and its δ is not larger, ε is that of the budget: later releases stay
+        within it.
         """
         if delta is None:
-            delta = self.budget[1] if self.budget else PRINTED_DELTA
+            delta = self._default_delta
         if any(mechanism is None for _, mechanism in self._counts):
             epsilon = math.inf
         elif self.budget and delta >= self.budget[1]:
@@ -331,15 +247,19 @@ class Ledger:
 
     @property
     def unit(self) -> Unit | None:
-        """What the totals are about: "rows", one of which is replaced, or "node", all of them.
+        """Unit of the totals: "rows", one row is replaced, or "node", all of them.
 
-        A release that hides a whole node hides each of its rows, too. None where nothing protects.
+        A release that hides a whole node hides each of its rows, too. None without protection.
         """
         units = {getattr(kind, "protect", "node") for _, kind in self._counts if kind is not None}
         return "rows" if "rows" in units else "node" if units else None
 
+    @property
+    def _default_delta(self) -> float:
+        return self.budget[1] if self.budget else DEFAULT_DELTA
+
     def to_dict(self) -> dict[str, Any]:
-        """The ledger as plain JSON values; a count that all nodes share is written once."""
+        """Return the ledger as plain JSON values; a count that all nodes share is written once."""
         return {
             "nodes": self.nodes,
             "budget": None if self.budget is None else list(self.budget),
@@ -357,14 +277,14 @@ class Ledger:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Ledger:
-        """Read back what `to_dict` gave. The budget is kept; what was spent is not judged again."""
+        """Return the ledger that `to_dict` described; the budget is not checked again."""
         budget = content["budget"]
         ledger = cls(content["nodes"], budget and tuple(budget), content["simulated"])
         for release in content["releases"]:
             description = release["mechanism"]
             mechanism = None if description == IN_THE_CLEAR else from_description(description)
-            kind = (_check_what(release["what"]), mechanism)
-            before = ledger._counts.get(kind, 0)  # of ledgers that were put together
+            kind = (_check_name(release["what"]), mechanism)
+            before = ledger._counts.get(kind, 0)  # of merged ledgers
             ledger._counts[kind] = before + ledger._spread(None, release["times"])
         ledger.notes.extend(map(str, content["notes"]))
         return ledger
@@ -385,28 +305,56 @@ class Ledger:
         return f"<Ledger of {plural(self.nodes, 'node')}, {plural(len(self._counts), 'release')}>"
 
     def __str__(self) -> str:
-        return ledger_text(self, self._counts)
+        delta = self._default_delta
+        header = ["what", "mechanism", "nodes", "times", f"ε at δ = {format_upper(delta)}"]
+        rows = list[list[str]]()
+        for (what, mechanism), counts in self._counts.items():
+            some = counts[counts > 0]
+            smallest, largest = int(some.min()), int(some.max())
+            cost = compose([Charge(what, mechanism, largest)]).epsilon(delta)
+            times = f"{smallest}..{largest}" if smallest < largest else f"{largest}"
+            rows.append(
+                [what, _mechanism_text(mechanism), f"{some.size}", times, format_upper(cost, 4)]
+            )
+        node, total = self.largest_total(delta)
+        rows.append(["all", f"node {node}", "", "", format_upper(total, 4)])
+        seeded = [SEEDED] if self.has_seeded_noise else []
+        return "\n".join([*seeded, self._headline, *aligned(header, rows), *self.notes])
 
-    def _enter(self, kind: Kind, added: Counts) -> None:
+    @property
+    def _headline(self) -> str:
+        parts = [plural(self.nodes, "node")]
+        unprotected = sorted({what for what, mechanism in self._counts if mechanism is None})
+        if unprotected:  # first: the other totals mean nothing beside it
+            names = ", ".join(unprotected)
+            parts.append(f"ε = ∞, {names} in the clear: nothing can be claimed for it")
+        if self.budget:
+            epsilon, delta = map(format_upper, self.budget)
+            parts.append(f"budget ε = {epsilon} at δ = {delta}")
+        if self.unit is not None:
+            parts.append(f"ε for {_UNITS[self.unit]}")
+        return ", ".join(parts)
+
+    def _add(self, kind: Kind, added: Counts) -> None:
         if not added.any():
             return
-        entered = {**self._counts, kind: self._counts.get(kind, 0) + added}
+        counts = {**self._counts, kind: self._counts.get(kind, 0) + added}
         if self.budget is not None:
-            self._refuse_past_budget(kind, entered, np.flatnonzero(added), self.budget)
-        self._counts = entered
+            self._refuse_past_budget(kind, counts, np.flatnonzero(added), self.budget)
+        self._counts = counts
 
     def _refuse_past_budget(
-        self, kind: Kind, entered: dict[Kind, Counts], nodes: Counts, budget: tuple[float, float]
+        self, kind: Kind, counts: dict[Kind, Counts], nodes: Counts, budget: tuple[float, float]
     ) -> None:
         epsilon, delta = budget
-        # A node with fewer releases of every kind costs less: only the others are asked.
-        for at in _not_dominated([counts[nodes] for counts in entered.values()]):
+        # A node with fewer releases of every kind costs less, so only the others are checked.
+        for at in _find_maximal([column[nodes] for column in counts.values()]):
             node = int(nodes[at])
-            total = compose(_charges_of(entered, node))
+            total = compose(_charges_of(counts, node))
             if not total.within(epsilon, delta):
                 spent = self.total(node, delta)
                 raise BudgetExceededError(
-                    f"{kind[0]} by {printed_release(kind[1])} would take node {node} to "
+                    f"{kind[0]} by {_mechanism_text(kind[1])} would take node {node} to "
                     f"ε = {format_upper(total.epsilon(delta), 4)}, past the budget of "
                     f"ε = {format_upper(epsilon)} at δ = {format_upper(delta)}: "
                     f"spent {format_upper(spent, 4)}, "
@@ -417,17 +365,17 @@ class Ledger:
                 )
 
     def _refuse_too_many(self, what: str, mechanism: Release, added: Counts) -> None:
-        most = mechanism.max_contributions if isinstance(mechanism, ModelNoise) else 1
-        before = sum(counts for (entered, _), counts in self._counts.items() if entered == what)
+        cap = mechanism.max_contributions if isinstance(mechanism, ModelNoise) else 1
+        before = sum(counts for (name, _), counts in self._counts.items() if name == what)
         total = before + added
-        beyond = np.flatnonzero((total > most) & (added > 0))
+        beyond = np.flatnonzero((total > cap) & (added > 0))
         if not beyond.size:
             return
         node = int(beyond[0])
         message = (
             f"node {node} would contribute {often(total[node])} to the {what} "
-            f"({plural(beyond.size, 'such node')}), and max_contributions is {most}: "
-            "from then on it leaves the model unchanged."
+            f"({plural(beyond.size, 'such node')}), and max_contributions is {cap}: "
+            "after that it leaves the model unchanged."
             if isinstance(mechanism, ModelNoise)
             else f"node {node} would release its {what} a second time "
             f"({plural(beyond.size, 'such node')}): use the first release. Drawing it "
@@ -436,7 +384,7 @@ class Ledger:
         raise AlreadyReleasedError(message, node)
 
     def _spread(self, nodes: ArrayLike | None, times: ArrayLike) -> Counts:
-        """How many times for each node; a node that is listed twice counts twice."""
+        """Return the number of times for each node; a node that is listed twice counts twice."""
         index = np.arange(self.nodes) if nodes is None else _whole(nodes, "nodes").ravel()
         outside = index[(index < 0) | (index >= self.nodes)]
         if outside.size:
@@ -456,20 +404,24 @@ def _charges_of(counts: Mapping[Kind, Counts], node: int) -> list[Charge]:
     return [Charge(*kind, int(each[node])) for kind, each in counts.items() if each[node]]
 
 
-def _not_dominated(columns: Sequence[Counts]) -> list[int]:
-    """One position for each combination of counts that no other matches in every column."""
+def _mechanism_text(mechanism: Release | None) -> str:
+    return IN_THE_CLEAR if mechanism is None else repr(mechanism)
+
+
+def _find_maximal(columns: Sequence[Counts]) -> list[int]:
+    """Return a position for each combination of counts that no other reaches in every column."""
     # One number for each combination, column by column: far faster than sorting whole rows.
     codes = np.zeros_like(columns[0])
     for column in columns:
         codes = np.unique(codes * (column.max() + 1) + column, return_inverse=True)[1]
     first = np.unique(codes, return_index=True)[1]
     rows = np.stack([column[first] for column in columns], axis=1)
-    kept: list[int] = []
-    # In falling order of the sum a row can only be dominated by one that is kept.
+    maximal: list[int] = []
+    # In falling order of the sum, only an earlier row can exceed a row in every column.
     for at in np.argsort(-rows.sum(axis=1), kind="stable"):
-        if not any((rows[at] <= rows[other]).all() for other in kept):
-            kept.append(int(at))
-    return [int(first[at]) for at in kept]
+        if not any((rows[at] <= rows[other]).all() for other in maximal):
+            maximal.append(int(at))
+    return [int(first[at]) for at in maximal]
 
 
 def _whole(numbers: ArrayLike, name: str) -> Counts:
@@ -485,11 +437,11 @@ def _check_budget(budget: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise ValueError(f"the budget must be a pair (epsilon, delta), got {budget!r}.") from None
     if math.isinf(epsilon := check_epsilon(epsilon)):
-        raise ValueError("a budget of epsilon = inf is no budget: leave it out.")
+        raise ValueError("budget has epsilon = inf, which is no limit. Leave budget out.")
     return epsilon, check_delta(delta)
 
 
-def _check_what(what: str) -> str:
+def _check_name(what: str) -> str:
     if not isinstance(what, str) or not what:
-        raise ValueError(f"what is released must be named by a text, got {what!r}.")
+        raise ValueError(f"what must be a text that names the release, got {what!r}.")
     return what

@@ -1,15 +1,15 @@
-"""The owner's record: what all runs on the same rows may have revealed together.
+"""The owner's record: the total privacy loss of all runs on the same rows.
 
-Each run on its own keeps to its (ε, δ); several runs on the same rows cost more. The record holds,
-for each run, what it may reveal and a keyed mark of each of its rows (`tables.row_marks`). Two runs
-with one row in common count together: the total of some rows composes all runs on any of them. It
-is an upper bound, since a row need not have been in all of these runs.
+Each run keeps to its own (ε, δ); several runs on the same rows cost more. For each run, the record
+holds its charges and a keyed mark of each of its rows (`tables.row_marks`). Two runs with one row
+in common count together: the total of some rows composes all runs on any of them. It is an upper
+bound, since a row need not have been in all of these runs.
 
 A run is charged before it draws any noise, and nothing is ever refunded: a run that fails or is
 interrupted may have revealed as much as a run that ends.
 
-The record is one SQLite file. Writers wait for each other; readers wait for nobody. Each distinct
-set of rows is stored once, 8 bytes per row, with the list of the sets that it overlaps.
+The record is one SQLite file. Writers wait for each other; readers never wait. Each distinct set of
+rows is stored once, 8 bytes per row, with the list of the sets that it overlaps.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from walklearn.files.atomic_write import sync_directory
 from walklearn.privacy.accounting.composition import Charge, compose
 from walklearn.privacy.accounting.ledger import Ledger
 from walklearn.privacy.accounting.printing import format_upper
+from walklearn.privacy.limits import DEFAULT_DELTA
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, from_description
 from walklearn.privacy.model_noise import Unit
 from walklearn.tables.row_marks import Marks, RowBlock, RowMarks, blocks_of
 from walklearn.wording import plural
 
-DEFAULT_DELTA = 1e-5  # where no run states a δ
 _FORMAT = 1
 _APPLICATION = 0x77616C72  # "walr", in the header of the file
 _WAIT_SECONDS = 600.0  # a writer waits for others that compose totals
@@ -48,7 +48,7 @@ _MARKS_PER_PART = 2**20
 # Errors of the folder or its file system, not of the content.
 _PLACE_ERRORS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR",
                  "SQLITE_PROTOCOL", "SQLITE_PERM")  # fmt: skip
-_RESTORE = "Restore it from a backup: without it nobody knows what earlier runs have cost."
+_RESTORE = "Restore it from a backup: without it the cost of earlier runs is unknown."
 _SCHEMA = f"""
 CREATE TABLE key (content BLOB NOT NULL);
 CREATE TABLE row_sets (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE);
@@ -94,9 +94,9 @@ class RowSet(NamedTuple):
 class Run:
     """A recorded run.
 
-    charges: what each of its nodes may reveal at most. delta: the δ of the run's own claim. nodes:
-    over how many nodes its rows were spread. constant: digest of what its constant L_i was
-    released from; empty if none was. released: that constant, once it was drawn.
+    charges: the largest charges of each of its nodes. delta: the δ of the run's own claim. nodes:
+    the number of nodes that its rows were spread over. constant: digest of everything that its
+    release of L_i depends on; empty without a release. released: the released L_i, once drawn.
     """
 
     name: str
@@ -134,7 +134,7 @@ class RecordTotal:
     delta
         δ of that total.
     unit
-        What ε protects: "rows", one row, or "node", all rows of a node.
+        Unit of the claim: "rows", one row, or "node", all rows of a node.
     private_runs
         The number of private runs.
     unprotected_runs
@@ -171,9 +171,9 @@ class RecordTotal:
 
 
 class OwnerRecord:
-    """The record of what all runs on an owner's rows may have revealed.
+    """Record of all runs on an owner's rows, and of their total privacy loss.
 
-    `walklearn train` and `walklearn node init` write to the user's record by themselves. Estimators
+    `walklearn train` and `walklearn node init` write to the user's record automatically. Estimators
     do not, so that a grid search leaves no traces: charge a fit that you publish.
 
     Parameters
@@ -222,21 +222,16 @@ class OwnerRecord:
         y
             Their targets.
         ledger
-            What the run may reveal, such as `ledger_` of a fitted estimator. A ledger whose noise
-            was drawn from a seed is not recorded, and a `PrivacyWarning` says so. A seeded ledger
-            without noise is recorded as unprotected.
+            The charges of the run, such as `ledger_` of a fitted estimator. A ledger whose noise
+            was drawn from a seed is not recorded, with a `PrivacyWarning`. A seeded ledger without
+            noise is recorded as unprotected.
         delta
             δ of the total; by default that of the ledger's budget.
         name
             A name for the run, for your own use.
-
-        Returns
-        -------
-        RecordTotal
-            The total, with this run.
         """
         rows, run = self.mark(blocks_of(X, y)), Run.of_ledger(ledger, name, delta)
-        if has_seeded_noise(ledger):
+        if ledger.has_seeded_noise:
             warnings.warn(
                 "Nothing was recorded: the noise of this ledger was drawn from a seed.",
                 PrivacyWarning,
@@ -248,20 +243,7 @@ class OwnerRecord:
         return self.total_of(rows, run.delta)
 
     def total(self, X: Any, y: Any, delta: float | None = None) -> RecordTotal:
-        """Return the total of all runs on any of these rows.
-
-        Parameters
-        ----------
-        X, y
-            The rows, as for `charge`.
-        delta
-            δ of the total; by default the largest δ of these runs.
-
-        Returns
-        -------
-        RecordTotal
-            The total.
-        """
+        """Return the total of all runs on any of these rows, by default at their largest δ."""
         if not self._exists():
             return total_of_runs([], delta)
         return self.total_of(self.mark(blocks_of(X, y)), delta)
@@ -278,19 +260,9 @@ class OwnerRecord:
         return RowSet(hashlib.blake2b(content, key=key, digest_size=16).hexdigest(), marks)
 
     def total_of(self, rows: RowSet | str, delta: float | None = None) -> RecordTotal:
-        """Return the total of all runs on any rows that were marked before, without the lock.
+        """Return the total of all runs on any of these rows, without taking the lock.
 
-        Parameters
-        ----------
-        rows
-            What `mark` gave, or its digest if the rows were charged.
-        delta
-            δ of the total; by default the largest δ of these runs.
-
-        Returns
-        -------
-        RecordTotal
-            The total.
+        `rows` is a result of `mark`, or its digest if the rows were charged.
         """
         return total_of_runs(self.runs(rows), delta)
 
@@ -301,7 +273,7 @@ class OwnerRecord:
 
     @contextmanager
     def locked(self) -> Iterator[LockedRecord]:
-        """Keep all other writers out, for a decision that depends on earlier runs."""
+        """Lock out all other writers, for a decision that depends on earlier runs."""
         with self._lock():
             with self._explained():
                 connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
@@ -317,7 +289,7 @@ class OwnerRecord:
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except FileNotFoundError as error:  # such as below /proc
-                raise OSError(error.errno, "its folder cannot be made") from error
+                raise OSError(error.errno, "its folder cannot be created") from error
             lock = sqlite3.connect(
                 self.path.with_name(self.path.name + ".lock"), timeout=_WAIT_SECONDS,
                 isolation_level=None,
@@ -348,7 +320,7 @@ class OwnerRecord:
             return self.path.exists()
 
     def _reader(self) -> sqlite3.Connection:
-        """Open the file for reading, also where nothing may be written beside it."""
+        """Open the file for reading, also in a folder without write permission."""
         if not self.path.is_file():
             raise OwnerRecordError(
                 f"{self.path}, the owner's record of earlier runs, is missing. {_RESTORE}"
@@ -386,7 +358,7 @@ class OwnerRecord:
         """Raise errors of the database or the system as an `OwnerRecordError`."""
         whose = f"{self.path}, the owner's record of earlier runs,"
         allow = (
-            "Give its folder room and write permission, or choose another place with the "
+            "Give its folder space and write permission, or choose another folder with the "
             "environment variable XDG_STATE_HOME."
         )
         try:
@@ -405,7 +377,7 @@ class OwnerRecord:
 
 
 class LockedRecord:
-    """The record while all other writers are kept out."""
+    """The record while all other writers are locked out."""
 
     def __init__(self, connection: sqlite3.Connection, record: OwnerRecord) -> None:
         self._connection, self._explained = connection, record._explained
@@ -466,11 +438,6 @@ class LockedRecord:
         return new
 
 
-def has_seeded_noise(ledger: Ledger) -> bool:
-    """Return True if the ledger's noise was drawn from a seed; a run without noise has none."""
-    return ledger.simulated and ledger.unit is not None
-
-
 def total_of_runs(runs: Sequence[Run], delta: float | None = None) -> RecordTotal:
     """Return the total of some runs on the same rows, at `delta` or else their largest δ."""
     private = [run for run in runs if run.is_private]
@@ -482,8 +449,8 @@ def total_of_runs(runs: Sequence[Run], delta: float | None = None) -> RecordTota
     charges = [charge for run in private for charge in charges_of(run.charges)]
     epsilon = compose(charges).epsilon(delta) if charges else 0.0
     units = {getattr(charge.mechanism, "protect", "node") for charge in charges}
-    # The rows of one node of a run may be spread over several nodes of another. Then replacing
-    # them changes several nodes, and only the claim for one row composes.
+    # The rows of one node of a run may be spread over several nodes of another run. Replacing them
+    # then changes several nodes, so only the claim for one row composes.
     composes_nodes = len(private) == 1 or all(run.nodes == 1 for run in private)
     unit: Unit = "node" if units == {"node"} and composes_nodes else "rows"
     return RecordTotal(epsilon, delta, unit, len(private), len(runs) - len(private))
@@ -508,8 +475,8 @@ def _runs(connection: sqlite3.Connection, rows: RowSet | str) -> list[Run]:
         runs = connection.execute(_RUNS.format(overlapping), (digest,))
     elif isinstance(rows, str):
         raise OwnerRecordError(
-            "the owner's record does not know these rows: it is not the record that they were "
-            "charged to. Restore that one from a backup."
+            "the owner's record does not contain these rows, so they were charged to another "
+            "record. Restore that one from a backup."
         )
     else:
         sets = ", ".join(map(str, _overlapping(connection, rows.marks)))

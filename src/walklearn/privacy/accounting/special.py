@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scipy.special import *  # noqa: F403
 
-_NAMES = (
-    "betainc", "betainccinv", "betaincinv", "erf", "erfcx", "gammainc", "gammaincc", "gammainccinv",
-    "gammaincinv", "gammaln", "log_ndtr", "ndtr",
-)  # fmt: skip
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
+    if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     function = getattr(import_module("scipy.special"), name)
     globals()[name] = function

@@ -1,16 +1,16 @@
 """Exact draws: random numbers of an ideal distribution, rounded to the public grid without error.
 
-Noise that is computed in floating point follows its distribution only approximately, and which
-doubles can occur depends on the secret value: one output can reveal it (Mironov 2012). The output
-here is that of the ideal distribution of real numbers, rounded to the grid. Rounding sees the noisy
-number only, so it costs no privacy, and the δ of the continuous distribution is exact for the
+Noise that is computed in floating point follows its distribution only approximately, and the set of
+doubles that can occur depends on the secret value: one output can reveal it (Mironov 2012). These
+draws follow the ideal distribution of real numbers, rounded to the grid. Rounding depends on the
+noisy number only, so it costs no privacy, and the δ of the continuous distribution is exact for the
 published number.
 
 **One draw.** X is the number whose upper tail S(X) = P(noise ≥ X) is U, uniform on (0, 1). U is
 drawn lazily: its first 64 binary digits confine it to an interval. A cell of the grid is guessed
 from them in double precision, and ball arithmetic (python-flint) encloses S at the two edges of the
-cell. While an edge cannot be told from U's interval, more digits are drawn and the balls are made
-smaller; if the guess was wrong, the neighbouring cells are tried. A wrong guess costs time, never
+cell. While an enclosure overlaps with U's interval, more digits are drawn and the balls are made
+smaller. If the guess was wrong, the neighbouring cells are tried. A wrong guess costs time, never
 correctness.
 
 **Gaussian noise in bulk.** U's first digit is the sign of X, and the other 63 are those of the tail
@@ -23,11 +23,11 @@ and overwrites that part with zeros. A lock protects the memory, and a child pro
 after `fork`. Draws that ball arithmetic decides work on |X|: a draw and its negative cost the same.
 `rounded` mirrors Laplace and Gaussian noise in the same way. Its duration may still depend on |X|,
 and on X for the Gamma distribution, which has no mirror image; a draw at an end of the public range
-is faster. A node calls it once, when it is made, before it talks to anyone.
+is faster. A node calls it once, when it is created, before it sends any message.
 
 **Bits.** ChaCha20 under a fresh key from the operating system's entropy for each block. The key is
-dropped after the block, so nothing is left from which a used draw could be computed. The claim
-holds against everyone who cannot distinguish ChaCha20 from random bits.
+dropped after the block, so used draws cannot be computed from what remains. The claim holds against
+everyone who cannot distinguish ChaCha20 from random bits.
 
 >>> from io import BytesIO
 >>> bits = BytesIO(bytes(range(1, 255)) * 4)     # for tests: it protects nobody
@@ -60,14 +60,14 @@ from walklearn.privacy.draws import half_normal
 _FIRST_BITS, _FINER = 64, 32
 # Size of a block of Gaussian draws, and the number of deviations that have a buffer.
 BLOCK, _MAX_DEVIATIONS = 8192, 8
-# Nothing is released beyond 2^1000.
+# Releases are cut at ±2^1000.
 _LARGEST_EXPONENT = 1000
 _standard_normal = NormalDist()
 _one_at_a_time = threading.RLock()
 
 
 class Bits(Protocol):
-    """Source of random bits; tests read given ones from an `io.BytesIO`."""
+    """Source of random bits; tests read fixed ones from an `io.BytesIO`."""
 
     def read(self, count: int, /) -> bytes:
         """Return this number of fresh random bytes."""
@@ -92,15 +92,15 @@ class Keystream:
 class Distribution(Protocol):
     """A distribution of real numbers that can be drawn from exactly.
 
-    A law with the attribute `is_symmetric = True` is symmetric about 0; its negative draws are
+    One with the attribute `is_symmetric = True` is symmetric about 0: its negative draws are
     mirror images of positive ones and take the same time.
     """
 
     def upper(self, x: Any) -> Any:
-        """A ball around P(law ≥ x), for an exact number x, at the working precision."""
+        """Return a ball around P(draw ≥ x), for an exact number x, at the working precision."""
 
     def guess(self, upper: float, lower: float) -> float:
-        """About the x with these tails, which sum to 1; it may be wrong by any amount."""
+        """Return about the x with these tails, which sum to 1; any error is allowed."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,12 @@ class Normal:
     is_symmetric: ClassVar[bool] = True
 
     def upper(self, x: Any) -> Any:
-        """The chance ½ erfc(x / (σ√2)) of a draw above x."""
+        """Return the probability ½ erfc(x / (σ√2)) of a draw above x."""
         arb = _arb()
         return (x / (arb(2).sqrt() * self.sigma)).erfc() / 2
 
     def guess(self, upper: float, lower: float) -> float:
-        """About where a draw has these tails, computed from the smaller one."""
+        """Return about the draw with these tails, computed from the smaller one."""
         side = 1.0 if upper < lower else -1.0
         return side * self.sigma * -_standard_normal.inv_cdf(min(upper, lower))
 
@@ -130,7 +130,7 @@ class TruncatedLaplace:
     is_symmetric: ClassVar[bool] = True
 
     def upper(self, x: Any) -> Any:
-        """(e^(−x/b) − q)/(2(1 − q)) from 0 to the cut, q = e^(−cut/b); 1 minus that below 0."""
+        """Return S(x) = (e^(−x/b) − q)/(2(1 − q)), q = e^(−cut/b), for x ≥ 0, else 1 − S(−x)."""
         arb = _arb()
         size = abs(x)
         if math.isinf(self.cut):
@@ -144,9 +144,9 @@ class TruncatedLaplace:
         return tail if x >= 0 else 1 - tail
 
     def guess(self, upper: float, lower: float) -> float:
-        """About where a draw has these tails, by inverting the smaller one."""
+        """Return about the draw with these tails, by inverting the smaller one."""
         small = 2.0 * min(upper, lower)
-        # ln of (1 − q) small + q, which for q = 0 must not be taken as ln(1 + (small − 1)).
+        # ln of (1 − q) small + q; for q = 0, ln(1 + (small − 1)) would lose the digits of small.
         beyond = math.exp(-self.cut / self.scale)
         size = -math.log(small + beyond * (1.0 - small))
         return math.copysign(min(size * self.scale, self.cut), lower - upper)
@@ -154,20 +154,20 @@ class TruncatedLaplace:
 
 @dataclass(frozen=True)
 class GammaDistribution:
-    """The Gamma law of shape value/θ and scale θ."""
+    """The Gamma distribution of shape value/θ and scale θ."""
 
     value: float
     theta: float
 
     def upper(self, x: Any) -> Any:
-        """The chance Q(value/θ, x/θ) of a draw above x."""
+        """Return the probability Q(value/θ, x/θ) of a draw above x."""
         arb = _arb()
         if x <= 0:
             return arb(1)
         return (x / self.theta).gamma_upper(arb(self.value) / self.theta, regularized=1)
 
     def guess(self, upper: float, lower: float) -> float:
-        """About where a draw has these tails, by SciPy's inverse of the smaller one."""
+        """Return about the draw with these tails, by SciPy's inverse of the smaller one."""
         shape = self.value / self.theta
         if upper < lower:
             return self.theta * float(special.gammainccinv(shape, upper))
@@ -180,26 +180,11 @@ def rounded_normal(
     """Draw N(0, σ²) independently, each draw rounded exactly to the nearest multiple of a step.
 
     A value that is itself a multiple of the step, plus such a draw, is the value with ideal
-    Gaussian noise, rounded. Counted in whole steps, nothing is ever inexact.
+    Gaussian noise, rounded. The results are whole numbers of steps, so sums are exact. σ is exactly
+    this double, and the step a power of two. `bits` are for tests; by default they come from the
+    operating system's entropy. A draw beyond 2^62 steps, 512 σ at least, is an `OverflowError`,
+    which reveals the noise only.
 
-    Parameters
-    ----------
-    count
-        The number of draws.
-    sigma
-        The standard deviation, exactly this double.
-    step
-        A power of two.
-    bits
-        For tests; by default the operating system's entropy through a stream cipher.
-
-    Returns
-    -------
-    Whole numbers of steps. Beyond 2^62 of them, 512 σ at least, there is an `OverflowError`, which
-    reveals the noise only.
-
-    Examples
-    --------
     >>> noise = rounded_normal(3, sigma=2.0, step=2.0**-20)
     >>> noise.shape, bool((abs(noise * 2.0**-20) < 100).all())
     ((3,), True)
@@ -224,22 +209,22 @@ def is_prepared(count: int, sigma: float, step: float) -> bool:
 
 
 def rounded(
-    laws: list[tuple[Distribution, float]],
+    distributions: list[tuple[Distribution, float]],
     step: float,
     low: int | None = None,
     high: int | None = None,
     bits: Bits | None = None,
 ) -> list[float]:
-    """Draw centre + noise for each (law, centre), rounded to the nearest multiple of the step.
+    """Draw centre + noise for each (noise, centre), rounded to the nearest multiple of the step.
 
     Numbers below `low` or above `high` steps count as these. The multiples are returned as floats;
     rounding one that has too many digits for a float is post-processing.
     """
     exponent = _exponent(step)
-    most = 1 << (_LARGEST_EXPONENT - exponent)
-    with _own_precision():
-        draw = _drawer(step, -most if low is None else low, most if high is None else high, bits)
-        return [math.ldexp(float(draw(law, centre)), exponent) for law, centre in laws]
+    end = 1 << (_LARGEST_EXPONENT - exponent)
+    with _exclusive_precision():
+        draw = _drawer(step, -end if low is None else low, end if high is None else high, bits)
+        return [math.ldexp(float(draw(*noise)), exponent) for noise in distributions]
 
 
 def seconds(draws: int) -> float:
@@ -261,13 +246,13 @@ def _seconds_per_draw() -> float:
 
 
 def _in_steps(sigma: float, step: float) -> float:
-    """Return σ in steps, which is exact, and refuse more than sums of 64 bits can hold."""
+    """Return σ in steps, which is exact; refuse a σ whose sums would overflow 64 bits."""
     _exponent(step)
     if not 0.0 < sigma <= step * 2.0**53:
         raise ValueError(
             f"noise of deviation {sigma:g} cannot be drawn in steps of {step:g}: it must be "
-            "positive, and at most 2^53 steps so that sums are whole numbers of 64 bits. Use less "
-            "noise, or a larger step."
+            "positive, and at most 2^53 steps so that sums fit 64-bit integers. Use less noise, or "
+            "a larger step."
         )
     # Anything smaller gives 0 steps too, and might underflow.
     return max(sigma / step, 2.0**-900)
@@ -287,13 +272,13 @@ def _normal(count: int, deviation: float, bits: Bits) -> NDArray[np.int64]:
     if undecided.size:
         # A draw at the end of the range would reveal the value it is added to: none is released.
         end = 1 << 62
-        with _own_precision():
-            draw, law = _drawer(1.0, -end, end, bits), Normal(deviation)
+        with _exclusive_precision():
+            draw, normal = _drawer(1.0, -end, end, bits), Normal(deviation)
             for place in undecided.tolist():
-                steps[place] = draw(law, 0.0, int(words[place]) % 2**64)
+                steps[place] = draw(normal, 0.0, int(words[place]) % 2**64)
         if (np.abs(steps[undecided]) == end).any():
             raise OverflowError(
-                "a draw was beyond 512 deviations: the random bits cannot be right."
+                "a draw was beyond 512 standard deviations: the random bits must be wrong."
             )
     return steps
 
@@ -315,7 +300,7 @@ class _NoiseBuffer:
             self._fill(count, deviation)
 
     def take(self, count: int, deviation: float) -> NDArray[np.int64]:
-        """Return `count` unused draws, and erase them here."""
+        """Return `count` unused draws, and erase them from the buffer."""
         with self._lock:
             unused = self._fill(count, deviation)
             taken = unused[:count].copy()
@@ -324,13 +309,14 @@ class _NoiseBuffer:
         return taken
 
     def _fill(self, count: int, deviation: float) -> NDArray[np.int64]:
+        """Draw until `count` are unused, and return all unused draws."""
         unused = self._unused.pop(deviation, np.zeros(0, np.int64))
         if missing := max(0, count - len(unused)):
             fresh = _normal(max(missing, BLOCK), deviation, Keystream())
             joined = np.concatenate([unused, fresh])
             unused[:] = fresh[:] = 0
             unused = joined
-        self._unused[deviation] = unused  # the last one is the one that was used last
+        self._unused[deviation] = unused  # the deviation that was used last comes last
         if len(self._unused) > _MAX_DEVIATIONS:
             self._unused.pop(next(iter(self._unused)))[:] = 0
         return unused
@@ -340,7 +326,7 @@ _prepared = _NoiseBuffer()
 
 
 def _forget() -> None:
-    """Start a child process with no draws of its parent, and with locks that nobody holds."""
+    """Give a child process no draws of its parent, and locks that are free."""
     global _one_at_a_time, _prepared
     _one_at_a_time, _prepared = threading.RLock(), _NoiseBuffer()
 
@@ -352,7 +338,7 @@ if hasattr(os, "register_at_fork"):
 class _Uniform:
     """U, as far as it is drawn: it lies between digits/2^count and (digits + 1)/2^count.
 
-    first: its first 64 digits. sign: −1 for 1 − U in place of U, which complements every digit.
+    first: the first 64 digits. sign: −1 for 1 − U in place of U, which complements every digit.
     """
 
     __slots__ = ("_bits", "_complement", "count", "digits", "ends")
@@ -386,17 +372,17 @@ class _Uniform:
 
 
 def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[..., int]:
-    """Make the function that draws a law around a centre, as a cell low..high of one grid."""
+    """Return a function that draws noise around a centre, as a cell low..high of one grid."""
     arb, exponent = _arb(), _exponent(step)
     source = Keystream() if bits is None else bits
 
-    def draw(law: Distribution, centre: float, first: int | None = None) -> int:
+    def draw(noise: Distribution, centre: float, first: int | None = None) -> int:
         """Draw one number. first: U's first 64 digits, if they are drawn already."""
         if first is None:
             first = int.from_bytes(source.read(_FIRST_BITS // 8), "big")
-        # Negative noise of a symmetric law is drawn as the mirror image of positive noise, by the
-        # same operations, so that both take the same time. U is at most ½, S at least ½ below 0.
-        is_symmetric = getattr(law, "is_symmetric", False)
+        # Negative symmetric noise is drawn as the mirror image of positive noise, by the same
+        # operations, so that both take the same time. U is at most ½, S at least ½ below 0.
+        is_symmetric = getattr(noise, "is_symmetric", False)
         sign = 1 - 2 * (first >> (_FIRST_BITS - 1)) * is_symmetric
         start, end = sorted((sign * low, sign * high))
         centre *= sign
@@ -413,37 +399,33 @@ def _drawer(step: float, low: int, high: int, bits: Bits | None) -> Callable[...
             edge = (2 * cell - 1) * half - origin
             if is_symmetric and edge <= 0:
                 return True
-            return uniform.is_below(lambda: law.upper(arb((edge, unit))))
+            return uniform.is_below(lambda: noise.upper(arb((edge, unit))))
 
-        guessed = (centre + law.guess(*uniform.tails)) / step
+        guessed = (centre + noise.guess(*uniform.tails)) / step
         guess = math.floor(min(max(guessed, -1e300), 1e300) + 0.5)
-        return sign * _last(beyond, min(max(guess, start), end), start, end)
+        return sign * _find_last(beyond, min(max(guess, start), end), start, end)
 
     return draw
 
 
-def _last(holds: Callable[[int], bool], start: int, low: int, high: int) -> int:
-    """The largest number in low..high for which `holds` is true; it is taken to be true for low.
+def _find_last(holds: Callable[[int], bool], start: int, low: int, high: int) -> int:
+    """Return the largest number in low..high for which `holds` is true; it must be true for low.
 
-    Where it holds for a number, it holds for all smaller ones. The search begins at `start`: if
-    that is the answer, `holds` is asked twice only, for it and for the next.
+    If it holds for a number, it holds for all smaller ones. The search begins at `start`: if that
+    is the result, `holds` is called for it and for the next number only.
     """
-    stride = 1
-    if start > low and not holds(start):
-        high = start - 1
-        while (low_guess := max(low, start - stride)) > low and not holds(low_guess):
-            high, stride = low_guess - 1, 2 * stride
-        low = low_guess
+    below, above, stride = start, start + 1, 1
+    if start == low or holds(start):
+        while above <= high and holds(above):
+            below, above, stride = above, min(high + 1, above + stride), 2 * stride
     else:
-        low = start
-        while low < high and holds(further := min(high, low + stride)):
-            low, stride = further, 2 * stride
-        if low < high:
-            high = further - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
+        below, above = start - 1, start
+        while below > low and not holds(below):
+            below, above, stride = max(low, below - 2 * stride), below, 2 * stride
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (middle, above) if holds(middle) else (below, middle)
+    return below
 
 
 def _exponent(step: float) -> int:
@@ -454,8 +436,8 @@ def _exponent(step: float) -> int:
 
 
 @contextmanager
-def _own_precision() -> Iterator[None]:
-    """Let one thread at a time change flint's precision, which is global; then put it back."""
+def _exclusive_precision() -> Iterator[None]:
+    """Let one thread at a time change flint's global precision, and restore it."""
     context = _needed("flint").ctx
     with _one_at_a_time, context.workprec(context.prec):
         yield

@@ -27,7 +27,7 @@ the sum of five bounds:
    |δ| ≤ ε. The error is at most Σ γ_(2k+1) |c_k|, where γ_n = nε/(1 − nε).
 5. *Product.* y = σ p is rounded once: at most ε (1 + γ_(2D+1)) Σ |c_k|.
 
-Hence |y − σ q(u)| ≤ σE. The stored E is larger by a factor of more than 1 + 2^-51. This covers the
+So |y − σ q(u)| ≤ σE. The stored E is larger by a factor of more than 1 + 2^-51. This covers the
 rounding of the computed σE, and underflow, which adds less than 2^-1010 to p and to y: E is above
 2^-52, and σE 2^-51 above 2^-1003.
 
