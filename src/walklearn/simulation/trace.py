@@ -1,15 +1,13 @@
 """A recorded run: metrics of the model after given numbers of updates, messages and bytes.
 
-A simulation repeats a method over independent replicates and records each of them after the
-same numbers of updates. A record holds metrics of the last iterate w and of the weighted
-average w̄,
+A simulation records independent replicates after the same numbers of updates. A record holds the
+number of messages sent so far, and metrics of the last iterate w and the weighted average w̄:
 
     distance          ‖w − w*‖        gap          f(w) − f*        value          f(w)
-    average_distance  ‖w̄ − w*‖        average_gap  f(w̄) − f*        average_value  f(w̄),
+    average_distance  ‖w̄ − w*‖        average_gap  f(w̄) − f*        average_value  f(w̄)
 
-or others with names of their own, and the messages sent so far. Distances and gaps need an
-optimum. A :class:`Trace` is that table with a description of the run. It computes summaries over
-the replicates, draws itself, and survives a round trip through a file bit for bit.
+and those that the objective defines. Distances and gaps need an optimum. A :class:`Trace` is that
+table with a description of the run.
 
 >>> error = [[1.0, 0.3, 0.1], [1.2, 0.5, 0.2], [0.9, 0.4, 0.3]]
 >>> trace = Trace(label="Weighted()", spec={"seed": 1}, updates=[1, 10, 100],
@@ -56,7 +54,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_COUNTS = ("updates", "messages", "questions", "visits", "degrees", "contributions")
+_KINDS = {"IntArray": np.int64, "FloatArray": np.float64}  # by the annotation of a field
 
 
 class Summary(NamedTuple):
@@ -64,12 +62,10 @@ class Summary(NamedTuple):
 
     Parameters
     ----------
-    median
-        At each record.
-    lower, upper
-        The ends of the interval, at each record.
+    median, lower, upper
+        The median and the ends of its interval, at each record.
     confidence
-        What the interval really has: fewer than six replicates cannot reach 95 %.
+        The confidence of the interval; fewer than six replicates cannot reach 95 %.
     """
 
     median: FloatArray
@@ -79,17 +75,15 @@ class Summary(NamedTuple):
 
 
 def median_summary(values: FloatArray, confidence: float = 0.95) -> Summary:
-    """Median of each column of ``values`` and an interval for the median of its law.
+    """Return the median of each column, and an interval for the median of its distribution.
 
-    The interval runs from the r-th smallest to the r-th largest value. Whatever the law of the
-    errors, it misses the true median with probability 2 P(Binomial(n, ½) < r) at most, exactly
-    that for a continuous law. r is the largest rank whose interval has the confidence asked for,
-    and the confidence it really has is returned. Fewer than six values cannot reach 95 %: the
-    interval is then their whole range, with the lower confidence that has; a single one has
-    confidence 0.
+    The interval runs from the r-th smallest to the r-th largest value. For any distribution it
+    misses the true median with probability 2 P(Binomial(n, ½) < r) at most, exactly that for a
+    continuous one. r is the largest rank with the wanted confidence, and the result states the
+    confidence that it has. The interval of fewer than six values is their whole range.
 
-    Unlike a mean ± t, none of this minds skewed errors, a logarithmic axis, gaps rounded below
-    zero or runs that diverged: NaN counts as the largest error.
+    Unlike mean ± t, this allows skewed errors, a logarithmic axis and runs that diverged: NaN
+    counts as the largest error.
 
     >>> median_summary(np.array([[1.0], [3.0], [2.0]]))
     Summary(median=array([2.]), lower=array([1.]), upper=array([3.]), confidence=0.75)
@@ -119,42 +113,40 @@ class Trace:
     label
         The method's name, for legends.
     spec
-        What was run, as plain JSON values: problem, graph, method, step size, seed, version.
+        The inputs of the run as plain JSON values: problem, graph, method, seed, version.
     updates
-        Updates (visits of a token) made at each record, increasing, the same for all replicates:
-        ``(records,)``.
+        The updates (visits of a token) at each record, increasing: ``(records,)``.
     messages
-        Messages sent so far: ``(replicates, records)``.
+        The messages sent so far: ``(replicates, records)``.
     message_bytes
-        The size of one message, which is one model.
+        The size of one message.
     questions
-        How many of the messages were questions and answers, of a number each, as a history-driven
-        walk sends them: ``(replicates, records)``, or None where there are none.
+        The questions and answers among the messages, of one number each:
+        ``(replicates, records)``, or None if there are none.
     metrics
-        Named series, each ``(replicates, records)``, which are attributes of the trace too:
-        ``trace.gap`` is ``trace.metrics["gap"]``. ``distance`` ‖w − w*‖ and ``gap`` f(w) − f* exist
-        where the objective has an optimum, ``value`` f(w) where it was recorded; with the prefix
-        ``average_`` they are those of w̄. Distances are NaN where w* is not unique.
+        Named series, each ``(replicates, records)``. They are attributes, too: ``trace.gap`` is
+        ``trace.metrics["gap"]``. ``distance`` ‖w − w*‖ and ``gap`` f(w) − f* exist if the objective
+        has an optimum, ``value`` f(w) if it was recorded. The prefix ``average_`` stands for w̄.
+        Distances are NaN if w* is not unique.
     models, averages
         The last iterate and the weighted average: ``(replicates, *model_shape)``.
     visits
-        Updates made by each node, all replicates together: ``(nodes,)``, or None.
+        The updates of each node in all replicates: ``(nodes,)``, or None.
     degrees, expected_visits
-        Of each node the number of its neighbours, and its share of the updates in the long run:
-        ``(nodes,)``, or None where it is not known. `plot.visits` compares the visits with them.
+        The number of neighbours of each node, and its long-run share of the updates: ``(nodes,)``,
+        or None if it is not known.
     announcements, announcement_bytes
-        Messages sent before the first update (degrees, importances) and their bytes in total.
+        Messages sent before the first update (degrees, importances), and their bytes in total.
         They are not part of ``messages`` and ``bytes``.
     released
-        What each node released of its importance, shrunk where the walk shrinks it,
-        ``(replicates, nodes)``, or None.
+        The release of each node, as the walk uses it: ``(replicates, nodes)``, or None.
     contributions
-        How often each node's rows showed in the model, ``(replicates, nodes)``, or None where
+        The contributions of each node's rows to the model: ``(replicates, nodes)``, or None if
         nothing protects the model.
     privacy
-        What was published under which mechanism, as plain JSON values; see ``ledger``.
+        The published numbers and their mechanisms as plain JSON values; see ``ledger``.
     complete
-        False when the run was interrupted and only what had been done is kept.
+        False if the run was interrupted, so that the trace holds a part of it.
 
     Examples
     --------
@@ -189,11 +181,11 @@ class Trace:
 
     def __post_init__(self) -> None:
         if not isinstance(self.label, str):
-            raise ValueError(f"label must be text, not {self.label!r}")
-        for name in ("messages", *trace_files.WHOLE):
-            if name not in trace_files.OPTIONAL or getattr(self, name) is not None:
-                kind = np.int64 if name in _COUNTS else np.float64
-                object.__setattr__(self, name, _checked_array(name, getattr(self, name), kind))
+            raise ValueError(f"label must be text, got {self.label!r}.")
+        for each in fields(self):
+            value, kind = getattr(self, each.name), _KINDS.get(str(each.type).split()[0])
+            if kind is not None and not (value is None and each.default is None):
+                object.__setattr__(self, each.name, _checked_array(each.name, value, kind))
         object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
         for name in ("message_bytes", "announcements", "announcement_bytes"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), minimum=0))
@@ -204,17 +196,17 @@ class Trace:
 
     def _check_shapes(self) -> None:
         if self.updates.ndim != 1 or not self.updates.size or (np.diff(self.updates) <= 0).any():
-            raise ValueError(f"updates must be an increasing list of counts, not {self.updates}")
+            raise ValueError(f"updates must be an increasing list of counts, got {self.updates}.")
         if self.messages.ndim != 2 or not len(self.messages):
-            raise ValueError(f"messages must be (replicates, records), not {self.messages.shape}")
+            raise ValueError(f"messages must be (replicates, records), got {self.messages.shape}.")
         for name in ("messages", "questions", *self.metrics):
             if (array := getattr(self, name)) is not None:
                 _check_shape(name, array.shape, (len(self.messages), self.records))
         _check_shape("models", self.models.shape[:1], (self.replicates,))
         _check_shape("averages", self.averages.shape, self.models.shape)
-        for name in trace_files.PER_NODE:
+        for name in ("visits", "degrees", "expected_visits"):
             if (array := getattr(self, name)) is not None and array.ndim != 1:
-                raise ValueError(f"{name} must be one number per node, not shape {array.shape}")
+                raise ValueError(f"{name} must be one number per node, got shape {array.shape}.")
 
     @property
     def replicates(self) -> int:
@@ -223,21 +215,18 @@ class Trace:
 
     @property
     def records(self) -> int:
-        """How many times each run was looked at."""
+        """The number of records of each run."""
         return len(self.updates)
 
     @property
     def ledger(self) -> tuple[Ledger, ...]:
-        """Who published what, at what cost: one ledger per replicate, each a world of its own."""
-        from walklearn.simulation.replicate_ledger import replicate_ledger
-
-        nodes = self.privacy.get("nodes", 0)
+        """The ledger of each replicate: what its nodes published, and at what cost."""
         counts = [None] * self.replicates if self.contributions is None else self.contributions
-        return tuple(replicate_ledger(self.privacy, nodes, count) for count in counts)
+        return tuple(_ledger(self.privacy, count) for count in counts)
 
     @property
     def bytes(self) -> IntArray:
-        """Bytes sent so far, ``(replicates, records)``: a model a message, but for questions."""
+        """Bytes sent so far, ``(replicates, records)``; see ``message_bytes``, ``questions``."""
         sent: IntArray = trace_files.bytes_sent(vars(self))
         return sent
 
@@ -268,12 +257,12 @@ class Trace:
         )
 
     def error(self, metric: str) -> FloatArray:
-        """Return a metric by its name; a value that was not recorded follows from the gap.
+        """Return a metric by its name. A value that was not recorded follows from the gap.
 
         Parameters
         ----------
         metric
-            The name, such as "distance", "gap", "average_value", or one of your own.
+            The name, such as "distance", "gap", "average_value", or one of the objective's.
 
         Returns
         -------
@@ -289,21 +278,22 @@ class Trace:
         return gap + float(minimum)
 
     def summary(self, metric: str = "distance", confidence: float = 0.95) -> Summary:
-        """Summarise a metric over the replicates: its median and an interval, by record.
+        """Summarise a metric over the replicates: its median and an interval at each record.
 
-        See :func:`median_summary`. Each record is covered on its own, not the curve as a whole.
+        The interval is that of order statistics; see :class:`Summary`. The confidence holds for
+        each record on its own, not for the curve as a whole.
 
         Parameters
         ----------
         metric
             The name of the metric.
         confidence
-            How likely the interval covers the median of all replicates there could be.
+            The probability that the interval contains the true median.
 
         Returns
         -------
         Summary
-            The median, the ends of its interval, and the confidence that was reached.
+            The median, the ends of its interval, and its confidence.
         """
         return median_summary(self.error(metric), confidence)
 
@@ -314,23 +304,23 @@ class Trace:
         ax: Axes | None = None,
         **options: Any,
     ) -> Axes:
-        """Draw a metric against what was spent; see :func:`walklearn.plots.convergence`.
+        """Draw a metric against a cost; see :func:`walklearn.plots.convergence`.
 
         Parameters
         ----------
         x
-            What was spent: "updates", "messages" or "bytes".
+            The cost: "updates", "messages" or "bytes".
         metric
             By default the distance; without one, the objective's value; else the first metric.
         ax
-            Where to draw; by default axes of its own.
+            Axes to draw on; new ones by default.
         **options
             For `walklearn.plots.convergence`.
 
         Returns
         -------
         Axes
-            The axes that were drawn on.
+            The axes.
         """
         if metric is None:
             value = "value" if self.spec.get("average") == "none" else "average_value"
@@ -339,7 +329,7 @@ class Trace:
         return convergence([self], x=x, metric=metric, ax=ax, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give the table with one row per replicate and record, as a pandas data frame."""
+        """Return the table with one row per replicate and record, as a pandas data frame."""
         with extra("tables", "this needs"):
             import pandas
         return pandas.DataFrame(trace_files.table_columns(vars(self)))
@@ -347,52 +337,77 @@ class Trace:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``path``, which ends in ``.npz`` (NumPy) or ``.parquet`` (tables).
 
-        The file appears whole or not at all, and replaces an earlier one only when it is safely
-        on the disk. In Parquet the table of :meth:`to_pandas` is what other tools see; the rest
-        travels in the file's metadata.
+        The file is replaced atomically. In Parquet other tools read the table of
+        :meth:`to_pandas`; the rest is in the file's metadata.
 
         Parameters
         ----------
         path
-            Where the file is to be.
+            Path of the file.
         """
         trace_files.write_trace_file(path, vars(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """Read what :meth:`save` wrote; a file that is something else is a TraceFileError.
+        """Read a file that :meth:`save` wrote. Any other file raises a `TraceFileError`.
 
         Parameters
         ----------
         path
-            Where the file is.
+            Path of the file.
 
         Returns
         -------
         Trace
-            The trace that was saved there.
+            The saved trace.
         """
-        values = trace_files.read_trace_file(path)
-        try:
-            return cls(**values)
-        except (TypeError, ValueError) as error:
-            raise trace_files.damaged(path, error) from error
+        trace: Trace = trace_files.read_trace_file(path, cls)
+        return trace
+
+
+def _ledger(published: Mapping[str, Any], contributions: IntArray | None) -> Ledger:
+    """Return the ledger of a replicate, from what its trace states as published.
+
+    Every node is charged its cap, whatever its contributions are: an observer of the tokens may
+    choose when to stop, so the price of fewer would be too low. The counts are in a note.
+    """
+    from walklearn.privacy.accounting.ledger import Ledger
+    from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, from_description
+    from walklearn.privacy.model_noise import ModelNoise
+
+    if not published.get("nodes"):
+        raise ValueError("this trace does not state what was published, so it has no ledger.")
+    ledger = Ledger(published["nodes"], simulated=True)
+    for what in ("importance", "model"):
+        description = published.get(what)
+        if description == IN_THE_CLEAR:
+            ledger.record_unprotected(what)
+        elif description is not None:
+            mechanism = from_description(description)
+            cap = mechanism.max_contributions if isinstance(mechanism, ModelNoise) else None
+            ledger.charge(what, mechanism, times=cap or 1)
+            if cap is not None and contributions is not None:
+                ledger.notes.append(
+                    f"charged is the cap of {plural(cap, 'contribution')}; "
+                    f"nodes have made {contributions.min()} to {contributions.max()} so far"
+                )
+    return ledger
 
 
 def _checked_array(name: str, values: Any, kind: DTypeLike) -> NDArray[Any]:
     try:
         array = np.asarray(values).astype(kind, casting="same_kind")
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of {np.dtype(kind)}: {error}") from error
+        raise ValueError(f"{name} must be an array of {np.dtype(kind)}: {error}.") from error
     if array.dtype == np.int64 and (array < 0).any():
-        raise ValueError(f"{name} counts something and cannot be negative: {array.min()}")
+        raise ValueError(f"{name} must be at least 0, got {array.min()}.")
     array.setflags(write=False)
     return array
 
 
 def _checked_metrics(metrics: Any) -> dict[str, FloatArray]:
     if not isinstance(metrics, Mapping):
-        raise ValueError(f"metrics must be a dictionary of named series, not {metrics!r}")
+        raise ValueError(f"metrics must be a dictionary of named series, got {metrics!r}.")
     check_metric_names(metrics)
     return {name: _checked_array(name, series, np.float64) for name, series in metrics.items()}
 
@@ -414,27 +429,27 @@ def _reserved() -> set[str]:
 
 
 def _known(metrics: Mapping[str, FloatArray]) -> str:
-    """The second part of an error message: the metrics that exist, and why others do not."""
+    """Return the second part of a message: the metrics that exist, and why others do not."""
     names = f"Its metrics are {', '.join(metrics)}." if metrics else "It has no metrics."
     if any(name in metrics for name in trace_files.ERRORS):
         return names
-    return f"{names} distance and gap exist where the objective has an optimum()."
+    return f"{names} distance and gap exist if the objective has an optimum()."
 
 
 def _through_json(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec as it will come back from a file: tuples are lists, keys are strings."""
+    """Return the spec as a file gives it back: tuples are lists, keys are strings."""
     try:
         plain = json.loads(json.dumps(spec))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"spec must hold plain JSON values only: {error}") from error
+        raise ValueError(f"spec must hold plain JSON values only: {error}.") from error
     if not isinstance(plain, dict):
-        raise ValueError(f"spec must be a dictionary, not {type(spec).__name__}")
+        raise ValueError(f"spec must be a dictionary, got {spec!r}.")
     return plain
 
 
 def _check_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     if shape != expected:
-        raise ValueError(f"{name} has shape {shape} where the other arrays ask for {expected}")
+        raise ValueError(f"{name} has shape {shape}, and the other arrays need {expected}.")
 
 
 def _same(one: Any, other: Any) -> bool:

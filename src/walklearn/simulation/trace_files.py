@@ -1,13 +1,13 @@
-"""The files a trace is kept in: NumPy's ``.npz``, or a Parquet table that other tools can read.
+"""The files of traces: NumPy's ``.npz``, or a Parquet table that other tools can read.
 
-A trace is here a plain mapping of field names to values. Numbers, names and the spec travel as a
-JSON header that carries the format's name and version. Metrics and messages, with one number
-per replicate and record, are the columns of the Parquet table, whose metadata holds the rest.
+Here a trace is a mapping of field names to values. Numbers, names and the spec are a JSON header
+with the format's name and version. Metrics and messages, one number per replicate and record, are
+the columns of the Parquet table, and its metadata holds the rest.
 
->>> read_trace_file("runs/today.csv")
+>>> read_trace_file("runs/today.csv", dict)
 Traceback (most recent call last):
     ...
-ValueError: a trace is kept in a .npz or .parquet file, not in 'runs/today.csv'
+ValueError: a trace is stored in a .npz or .parquet file, got 'runs/today.csv'.
 """
 
 import base64
@@ -29,13 +29,6 @@ Fields: TypeAlias = Mapping[str, Any]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")  # metrics that need an optimum
 COST_COLUMNS = ("label", "replicate", "updates", "messages", "bytes")  # metrics follow them
-PER_NODE = ("visits", "degrees", "expected_visits")
-OPTIONAL = ("questions", *PER_NODE, "released", "contributions")  # arrays that may be None
-WHOLE = ("updates", "models", "averages", *OPTIONAL)  # the arrays that are no columns
-HEADER = (
-    "label", "spec", "message_bytes", "announcements", "announcement_bytes", "complete", "privacy",
-)  # fmt: skip
-
 NUMBER_BYTES = 8
 
 _FORMAT = "walklearn trace"
@@ -58,42 +51,37 @@ class TraceFileError(ValueError):
     ...         Trace.load(path)
     ...     except TraceFileError as error:
     ...         print(str(error).removeprefix(f"{path} "))
-    is not a walklearn trace, nor a .npz file
+    is not a walklearn trace, nor a .npz file.
     """
 
 
 def write_trace_file(path: str | os.PathLike[str], fields: Fields) -> None:
-    """Keep the fields in a file of the kind its suffix says, whole or not at all."""
+    """Write the fields to a file of the kind that its suffix names, atomically."""
     atomic_write(path, _file_format(Path(path)).encode(fields))
 
 
-def read_trace_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read back what :func:`write_trace_file` kept; arrays that were None are absent."""
+def read_trace_file(path: str | os.PathLike[str], make: Callable[..., Any]) -> Any:
+    """Return what `make` makes of the fields of a file; arrays that were None are absent."""
     source = Path(path)
     file_format = _file_format(source)
     if not source.is_file():
         raise FileNotFoundError(f"{no_such_file(source)} Trace.save writes such a file.")
     content = source.read_bytes()
-    # The start of an empty or cut file is still a start of the magic: that one is damaged.
+    # An empty or cut file begins as the magic does, so it is damaged.
     if not file_format.magic.startswith(content[: len(file_format.magic)]):
-        raise TraceFileError(f"{source} is not a walklearn trace, nor a {source.suffix} file")
+        raise TraceFileError(f"{source} is not a walklearn trace, nor a {source.suffix} file.")
     try:
-        return file_format.decode(content)
+        return make(**file_format.decode(content))
     except ImportError:
         raise
     except TraceFileError as error:
         raise TraceFileError(f"{source} {error}") from error
     except Exception as error:  # the readers fail on damage in too many ways to list
-        raise damaged(source, error) from error
-
-
-def damaged(path: str | os.PathLike[str], error: Exception) -> TraceFileError:
-    """The error for a file whose content makes no sense."""
-    return TraceFileError(f"{path} is truncated or damaged: {error}")
+        raise TraceFileError(f"{source} is truncated or damaged: {error}") from error
 
 
 def table_columns(fields: Fields) -> dict[str, Any]:
-    """The table with one row per replicate and record, column by column."""
+    """Return the table with one row per replicate and record, column by column."""
     messages, updates = fields["messages"], fields["updates"]
     costs = (
         [fields["label"]] * messages.size,
@@ -107,33 +95,30 @@ def table_columns(fields: Fields) -> dict[str, Any]:
 
 
 def bytes_sent(fields: Fields) -> Any:
-    """A model with every message, but for questions and answers, which are one number each."""
+    """Return the bytes of all messages; questions and answers are one number each."""
     questions = 0 if fields["questions"] is None else fields["questions"]
     return (fields["messages"] - questions) * fields["message_bytes"] + questions * NUMBER_BYTES
 
 
 def _encode_header(fields: Fields) -> str:
-    values = {name: fields[name] for name in HEADER}
+    plain = (str, int, dict)  # neither arrays nor None
+    values = {k: v for k, v in fields.items() if isinstance(v, plain) and k != "metrics"}
     return json.dumps({"format": _FORMAT, "version": _VERSION, **values})
 
 
 def _decode_header(text: str | None) -> dict[str, Any]:
     if text is None or (header := json.loads(text)).pop("format", None) != _FORMAT:
-        raise TraceFileError("is not a walklearn trace")
-    if (version := header.pop("version")) > _VERSION:
+        raise TraceFileError("is not a walklearn trace.")
+    if (version := header.pop("version")) != _VERSION:
         raise TraceFileError(
-            f"is a trace of format {version} and this walklearn reads up to {_VERSION}: upgrade it"
+            f"is a trace of format {version}, and this walklearn reads format {_VERSION}. Upgrade "
+            "walklearn, or run the simulation again."
         )
-    if version < _VERSION:
-        raise TraceFileError(
-            f"is a trace of format {version}, in which metrics had no names. This walklearn reads "
-            f"format {_VERSION}: run the simulation again"
-        )
-    return {name: header[name] for name in HEADER}
+    return dict(header)
 
 
 def _zip(fields: Fields, **more: Any) -> bytes:
-    present = {name: fields[name] for name in WHOLE if fields[name] is not None}
+    present = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **present, **more)
     return buffer.getvalue()
@@ -142,7 +127,7 @@ def _zip(fields: Fields, **more: Any) -> bytes:
 def _encode_npz(fields: Fields) -> bytes:
     metrics = {_METRIC + name: series for name, series in fields["metrics"].items()}
     header = np.array(_encode_header(fields))
-    return _zip(fields, messages=fields["messages"], walklearn=header, **metrics)
+    return _zip(fields, walklearn=header, **metrics)
 
 
 def _decode_npz(content: bytes) -> dict[str, Any]:
@@ -158,7 +143,8 @@ def _encode_parquet(fields: Fields) -> bytes:
     with extra("tables", "this needs"):
         import pyarrow as arrow
         import pyarrow.parquet as parquet
-    whole = base64.b64encode(_zip(fields))  # other readers expect text in the metadata
+    others = {name: value for name, value in fields.items() if name != "messages"}
+    whole = base64.b64encode(_zip(others))  # other readers expect text in the metadata
     metadata = {"walklearn": _encode_header(fields), "walklearn.arrays": whole}
     table = arrow.table(table_columns(fields), metadata=metadata)
     buffer = io.BytesIO()
@@ -185,7 +171,7 @@ def _decode_parquet(content: bytes) -> dict[str, Any]:
 
 
 class _FileFormat(NamedTuple):
-    magic: bytes  # how every such file starts
+    magic: bytes  # every such file starts with it
     encode: Callable[[Fields], bytes]
     decode: Callable[[bytes], dict[str, Any]]
 
@@ -198,5 +184,5 @@ _FILE_FORMATS = {
 
 def _file_format(path: Path) -> _FileFormat:
     if path.suffix not in _FILE_FORMATS:
-        raise ValueError(f"a trace is kept in a .npz or .parquet file, not in {str(path)!r}")
+        raise ValueError(f"a trace is stored in a .npz or .parquet file, got {str(path)!r}.")
     return _FILE_FORMATS[path.suffix]
