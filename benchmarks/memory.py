@@ -30,7 +30,7 @@ from benchmarks.measurement import Measurement, main
 from benchmarks.race import Contestant, race
 from benchmarks.same_work import advance, generators, streams_of
 from walklearn.simulation.compiled_batches import LARGEST_BATCH
-from walklearn.simulation.compiled_memory import COMPILED
+from walklearn.simulation.engines import COMPILED
 from walklearn.simulation.simulate import MAX_RELEASED
 from walklearn.visit import Setting
 

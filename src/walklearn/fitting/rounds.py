@@ -23,11 +23,9 @@ from walklearn.fitting.convergence import Arrival
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.progress import stop_on_interrupt
-from walklearn.simulation.arguments import chosen_engine
 from walklearn.simulation.batches import Position, WalkBatch
-from walklearn.simulation.compiled_memory import COMPILED
+from walklearn.simulation.engines import batch_class_of
 from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
-from walklearn.simulation.user_losses import announce_compilation
 from walklearn.streams import Streams
 from walklearn.updates.step_choice import MIN_COVERAGE, has_converged, visited_mass
 from walklearn.visit import Setting
@@ -197,13 +195,7 @@ def _batch(
     contributions: Array | None,
     real: bool,
 ) -> WalkBatch:
-    batch_class: type[WalkBatch] = ReleasedWalks
-    if not real:
-        engine = chosen_engine(setting.objective, setting.walk, setting.update, setting.privacy)
-        batch_class = ReferenceWalks
-        if engine == "compiled":
-            announce_compilation(setting.objective, None)
-            batch_class = COMPILED[setting.update.compiled]
+    batch_class: type[WalkBatch] = ReleasedWalks if real else batch_class_of(setting)
     batch = batch_class(setting, graph, [streams], None if token is None else [token])
     if batch.contributions is not None and contributions is not None:
         batch.contributions[0, : len(contributions)] = contributions

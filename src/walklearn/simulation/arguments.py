@@ -7,7 +7,6 @@ array([   1,   10,  100, 1000])
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,9 @@ from walklearn.checks import check_choice, check_kind, check_whole, is_whole, se
 from walklearn.errors import CapabilityError
 from walklearn.graphs import Graph
 from walklearn.graphs.graph import check_node_count
-from walklearn.objectives import Problem
 from walklearn.objectives.objective import Objective
 from walklearn.privacy.protection import Protection
 from walklearn.simulation.averaging import GOSSIP, Gossip, GossipSetting
-from walklearn.simulation.kernel_inputs import uncompiled_part
-from walklearn.simulation.user_losses import rejection_of
 from walklearn.streams import Owner
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
@@ -175,34 +171,3 @@ def check_run(
         if count is not None:
             check_whole(name, count)
     check_choice("engine", engine, ("compiled", "reference", None))
-
-
-def chosen_engine(
-    objective: Any,
-    method: Walk | Gossip,
-    update: Update,
-    privacy: Protection,
-    engine: str | None = None,
-) -> str:
-    """Return "compiled" if there are kernels for all parts, else "reference", with a warning.
-
-    `engine` is the user's choice; "compiled" raises a ValueError if a part has no kernel. An
-    objective of the user's own runs on the reference without a warning: nobody would expect a
-    kernel for it.
-    """
-    if engine == "reference":
-        return engine
-    part = uncompiled_part(objective, method, update, privacy)
-    if part is None:
-        return "compiled"
-    rejection = rejection_of(part)
-    reason = f"Numba rejects {part!r} ({rejection})" if rejection else f"{part!r} has no kernel"
-    if engine == "compiled":
-        raise ValueError(f'{reason}. Pass engine="reference".')
-    if part is not objective or isinstance(part, Problem):
-        warnings.warn(
-            f"{reason}: the reference engine runs, about a thousand times slower. "
-            'simulate(engine="reference") runs it without this warning.',
-            stacklevel=3,
-        )
-    return "reference"

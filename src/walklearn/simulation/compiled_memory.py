@@ -95,7 +95,3 @@ class CompiledMemory(CompiledWalks):
             saga_sparse.far_sparse(*along)
         else:
             saga_rows.far_rows(*along)
-
-
-# By `Update.compiled`.
-COMPILED: dict[str | None, type[CompiledWalks]] = {"sgd": CompiledWalks, "saga": CompiledMemory}

@@ -1,7 +1,4 @@
-"""A problem, a walk and its random streams as the arrays that compiled code takes.
-
-Also what it does not know (`uncompiled_part`), which then runs as the reference.
-"""
+"""A problem, a walk and its random streams as the arrays that compiled code takes."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 from walklearn.arrays import Array
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
-from walklearn.objectives.linear.domains import Ball, Box, Everywhere
+from walklearn.objectives.linear.domains import Ball, Box
 from walklearn.objectives.linear.losses import (
     FunctionLoss,
     Huber,
@@ -23,12 +20,8 @@ from walklearn.objectives.linear.losses import (
     Squared,
     SquaredHinge,
 )
-from walklearn.privacy.protection import Protection
-from walklearn.simulation.averaging import Gossip
-from walklearn.simulation.user_losses import rejection_of, with_functions
+from walklearn.simulation.user_losses import with_functions
 from walklearn.streams import Streams
-from walklearn.updates.update import Update
-from walklearn.walks import Walk
 
 
 def values_of(data: Any, models: Array) -> Array:
@@ -54,37 +47,11 @@ def values_of(data: Any, models: Array) -> Array:
     return np.asarray(result + 0.5 * data.penalty * squares)
 
 
-def uncompiled_part(
-    objective: Any,
-    method: Walk | Gossip,
-    update: Update | None = None,
-    privacy: Protection | None = None,
-) -> object:
-    """Return the part that the kernels do not know; None if they know all."""
-    if not isinstance(objective, Problem) or any(
-        getattr(type(objective), name) is not getattr(Problem, name) for name in _REPLACED
-    ):
-        return objective
-    if type(objective.loss) not in (*_BUILT_IN, Softmax, FunctionLoss):
-        return objective.loss
-    if type(objective.domain) not in (Ball, Box, Everywhere):
-        return objective.domain
-    if isinstance(method, Walk) and not method.is_compiled:
-        return method
-    parts = (part for part in (update, privacy) if part is not None)
-    unknown = next((part for part in parts if not part.is_compiled), None)
-    return unknown or (objective.loss if rejection_of(objective.loss) else None)
-
-
-# Methods of a problem that kernels replace; a subclass that overrides one has no kernel.
-_REPLACED = (
-    "gradient", "value", "project", "row_gradients", "row_factor", "linear_rows", "local_value",
-)  # fmt: skip
-_BUILT_IN = (Logistic, Squared, Huber, SquaredHinge)  # by their codes in `kernels.losses`
+BUILT_IN = (Logistic, Squared, Huber, SquaredHinge)  # by their codes in `kernels.losses`
 
 
 def _loss_of(loss: Loss, outputs: int) -> Any:
-    """The loss as kernels take it."""
+    """Return the loss as kernels take it."""
     from walklearn.simulation.kernels import losses
 
     if isinstance(loss, Softmax):
@@ -92,7 +59,7 @@ def _loss_of(loss: Loss, outputs: int) -> Any:
     if isinstance(loss, FunctionLoss):
         return with_functions(loss)
     parameter = loss.threshold if isinstance(loss, Huber) else 0.0
-    return losses.BuiltIn(_BUILT_IN.index(type(loss)), parameter)
+    return losses.BuiltIn(BUILT_IN.index(type(loss)), parameter)
 
 
 def data_of(problem: Problem) -> Any:
@@ -164,9 +131,9 @@ def _pcg64_state(generator: np.random.Generator) -> list[int]:
 
 
 def hops_of(walks: Sequence[Any], graph: Graph, problem: Problem, counts: Array) -> Any:
-    """Return the walk as arrays: one line of scores if all replicates share it, else one for each.
+    """Return the walk as arrays, with one line of scores for each of `walks`, which are bound.
 
-    walks: bound to the graph and the problem. counts: of visits, for walks that use them.
+    There is one walk if all replicates share it. `counts` are of visits, for walks that use them.
     """
     from walklearn.simulation.kernels import hops
 

@@ -21,14 +21,12 @@ from walklearn.objectives import Objective, Problem
 from walklearn.privacy.protection import Protection
 from walklearn.progress import progress_bar, stop_on_interrupt
 from walklearn.simulation import arguments
-from walklearn.simulation.averaging import Gossip, GossipSetting
-from walklearn.simulation.compiled_batches import LARGEST_BATCH, CompiledGossip
-from walklearn.simulation.compiled_memory import COMPILED
-from walklearn.simulation.reference_batches import ReferenceGossip, ReferenceWalks
+from walklearn.simulation.averaging import Gossip
+from walklearn.simulation.compiled_batches import LARGEST_BATCH
+from walklearn.simulation.engines import batch_class_of
 from walklearn.simulation.runner import Runner
 from walklearn.simulation.threads import on_threads, usable_cores
 from walklearn.simulation.trace import Trace
-from walklearn.simulation.user_losses import announce_compilation
 from walklearn.streams import Owner, replicate_seed
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
@@ -144,9 +142,7 @@ def simulate(
     setting = arguments.setting_of(objective, graph, method, chosen, privacy, steps)
     arguments.check_network_options(setting, mean_importance, streams)
     records_at = arguments.iterations_at(method, graph, steps, records)
-    runs_on = arguments.chosen_engine(objective, method, setting.update, setting.privacy, engine)
-    if runs_on == "compiled":
-        announce_compilation(objective, progress)
+    batch_class = batch_class_of(setting, engine, progress)
     root = arguments.root_of(seed)
     seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
     runner = Runner(
@@ -154,7 +150,7 @@ def simulate(
     )
     bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
     with bar, stop_on_interrupt(runner.stop):
-        _run_batches(runner, _batch_class(setting, runs_on), cores, bar)
+        _run_batches(runner, batch_class, cores, bar)
     return runner.trace(root)
 
 
@@ -192,9 +188,3 @@ def _largest_batch(runner: Runner) -> int:
         nodes = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
         return max(1, min(LARGEST_BATCH, MAX_RELEASED // nodes))
     return LARGEST_BATCH
-
-
-def _batch_class(setting: Setting | GossipSetting, engine: str) -> type[Any]:
-    if not isinstance(setting, Setting):
-        return CompiledGossip if engine == "compiled" else ReferenceGossip
-    return COMPILED[setting.update.compiled] if engine == "compiled" else ReferenceWalks
