@@ -1,8 +1,8 @@
-"""What may be named, by its name: losses, domains, walks, gossip, mechanisms, graph families.
+"""Registries of things by name: losses, domains, walks, gossip, mechanisms, graph families.
 
-A thing has its name once, beside itself, and there is one registry for each kind of thing.
-Simulations, studies, estimators, plans and the command line all ask it, so that a new thing needs
-to be registered and nothing else:
+A thing has its name once, beside its definition, and there is one registry for each kind of thing.
+Simulations, studies, estimators, plans and the command line all use it, so a new thing only needs
+to be registered:
 
 >>> from walklearn.registry import Registry
 >>> SHAPES = Registry("shape")
@@ -16,9 +16,8 @@ Traceback (most recent call last):
     ...
 ValueError: there is no shape 'cirlce', did you mean 'circle'? Choose one of circle.
 
-A thing can also be registered by its import_path, "package.module:Class", and is then imported
-when it is
-first asked for. That is how the worker processes of a study come to know what was registered here.
+A thing can also be registered by its import path, "package.module:Class". It is imported when it is
+first used, in worker processes of a study, too.
 """
 
 from __future__ import annotations
@@ -39,45 +38,42 @@ class Registry(Mapping[str, T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._things: dict[str, T] = {}
-        self._import_paths: dict[
-            str, str
-        ] = {}  # of what is not part of this package, or not yet loaded
+        self._import_paths: dict[str, str] = {}  # of things outside this package
 
     def register(self, thing: _Registered) -> _Registered:
-        """Register a class or function under its `name`. It is a decorator, too."""
-        own: Any = thing
-        name = getattr(own, "name", None)
-        if name is None and not isinstance(own, type):
-            name = own.__name__
+        """Register a class or function under its `name`. Also a decorator."""
+        new: Any = thing
+        name = getattr(new, "name", None)
+        if name is None and not isinstance(new, type):
+            name = new.__name__
         if not isinstance(name, str):
-            raise ValueError(f"{own!r} has no name to be registered by: give it a `name`.")
-        import_path = _import_path(own)
-        known = self._things.get(name, thing)
-        if (
-            known is not thing and _import_path(known) != import_path
-        ):  # a module may be loaded twice
-            raise self._taken(name)
-        self._things[name] = own
+            raise ValueError(f"{new!r} has no name to be registered by. Give it a `name`.")
+        import_path = self._checked_import_path(name, _import_path(new))
+        self._things[name] = new
         if not import_path.startswith("walklearn."):
             self._import_paths[name] = import_path
         return thing
 
     def register_import_path(self, name: str, import_path: str) -> None:
-        """Let what lives at `import_path`, "package.module:Class", be named without loading it."""
-        known = self._import_paths.get(name) or (
-            name in self._things and _import_path(self._things[name])
-        )
-        if known and known != import_path:
-            raise self._taken(name)
-        self._import_paths[name] = import_path
+        """Register a thing by its import path, "package.module:Class", without importing it."""
+        self._import_paths[name] = self._checked_import_path(name, import_path)
+
+    def _checked_import_path(self, name: str, import_path: str) -> str:
+        """Return the path, unless another thing has this name. A module may be loaded twice."""
+        known = self._import_paths.get(name)
+        if known is None and name in self._things:
+            known = _import_path(self._things[name])
+        if known not in (None, import_path):
+            raise ValueError(f"there is already a {self.kind} {name!r}. Use another name.")
+        return import_path
 
     def remove(self, name: str) -> None:
-        """Forget what was registered under this name."""
+        """Remove the thing with this name."""
         self._things.pop(name, None)
         self._import_paths.pop(name, None)
 
     def import_path_of(self, name: str) -> str | None:
-        """Where to import the thing from; None for what comes with this package."""
+        """Return the import path of a thing; None if it comes with this package."""
         return self._import_paths.get(name)
 
     @property
@@ -86,21 +82,16 @@ class Registry(Mapping[str, T]):
         return tuple(self)
 
     def names_of(self, base: type, also: object = None) -> tuple[str, ...]:
-        """The names of the classes that derive from `base`, as far as they are loaded.
-
-        also: a name that may be in use, whose thing is loaded for this.
-        """
+        """Return the names of loaded subclasses of `base`, after loading the one named `also`."""
         if isinstance(also, str) and also in self:
             self[also]
         known = self._things.items()
         return tuple(n for n, thing in known if isinstance(thing, type) and issubclass(thing, base))
 
     def by_name(self, name: object) -> T:
-        """The thing with this name; ValueError says which there are."""
+        """Return the thing with this name; a ValueError lists the names."""
         if any(name is thing for thing in self._things.values()):
-            raise ValueError(
-                f"a {self.kind} is asked for by its name: write {self.name_of(name)!r}."
-            )
+            raise ValueError(f"expected the name of a {self.kind}: write {self.name_of(name)!r}.")
         if not isinstance(name, str) or name not in self:
             hint = did_you_mean(name, self) if isinstance(name, str) else "."
             raise ValueError(
@@ -109,15 +100,13 @@ class Registry(Mapping[str, T]):
         return self[name]
 
     def name_of(self, thing: object) -> str:
-        """The name of a thing, or of the class that it is made of."""
+        """Return the name of a thing, or of its class."""
         for name, known in self._things.items():
             if known is thing or known is type(thing):
                 return name
             if type(known) is type(thing) and getattr(thing, "name", None) == name:
                 return name  # a copy of a registered object, such as a rescaled loss
-        raise ValueError(
-            f"{thing!r} is of no registered {self.kind}: one of your own is registered first."
-        )
+        raise ValueError(f"{thing!r} is not a registered {self.kind}. Register it first.")
 
     def __getitem__(self, name: str) -> T:
         if name not in self._things:
@@ -133,9 +122,6 @@ class Registry(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
-
-    def _taken(self, name: str) -> ValueError:
-        return ValueError(f"there is a {self.kind} named {name!r} already.")
 
 
 def _import_path(thing: Any) -> str:

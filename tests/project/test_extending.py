@@ -528,9 +528,9 @@ def test_a_name_is_given_once() -> None:
     class Other(RootDegree):
         """Has forgotten to say its own name."""
 
-    with pytest.raises(ValueError, match="'root-degree' already"):
+    with pytest.raises(ValueError, match="already a walk 'root-degree'"):
         WALKS.register(Other)
-    with pytest.raises(ValueError, match="'uniform' already"):
+    with pytest.raises(ValueError, match="already a walk 'uniform'"):
         WALKS.register_import_path("uniform", "elsewhere:Walk")
     with pytest.raises(ValueError, match=r"'stepe', .*'steep'"):
         LOSSES.by_name("stepe")

@@ -84,11 +84,21 @@ def method_of(method: object) -> Walk | Gossip:
 
 def setting_of(
     objective: Any, graph: Graph, method: Walk | Gossip, update: Update | None,
-    privacy: Protection | None, steps: int,
+    privacy: Protection | None, steps: int, batch: int | None,
 ) -> Setting | GossipSetting:  # fmt: skip
     """Return the fixed inputs of a run. Without an update, `Saga` is used if it is possible."""
+    wanted = "a walklearn.Problem or another walklearn.Objective"
+    check_kind("the objective", objective, Objective, wanted).check()
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "
+            "from a networkx or igraph graph, a matrix or a file."
+        )
+    check_node_count(graph, objective)
     if privacy is not None:
         check_kind("privacy", privacy, Protection, "a protection such as privacy.ModelNoise(...)")
+    if batch is not None:
+        objective = objective.with_batch(check_whole("batch", batch))
     try:
         chosen = Saga() if update is None else update
         if isinstance(method, Walk):
@@ -145,29 +155,3 @@ def check_network_options(setting: Setting | GossipSetting, mean: str, streams: 
             f"{setting.update!r} does not scale gradients, so there is no mean importance to "
             'estimate. Leave out mean_importance="estimated".'
         )
-
-
-def check_run(
-    objective: Any,
-    graph: Graph,
-    steps: int,
-    replicates: int,
-    batch: int | None,
-    cores: int | None,
-    engine: str | None,
-) -> None:
-    """Raise an error for a wrong argument, before anything is computed."""
-    wanted = "a walklearn.Problem or another walklearn.Objective"
-    check_kind("the objective", objective, Objective, wanted)
-    objective.check()
-    if not isinstance(graph, Graph):
-        raise TypeError(
-            f"graph must be a walklearn graph, got {type(graph)}. graphs.as_graph(...) makes one "
-            "from a networkx or igraph graph, a matrix or a file."
-        )
-    check_node_count(graph, objective)
-    counts = {"steps": steps, "replicates": replicates, "batch": batch, "cores": cores}
-    for name, count in counts.items():
-        if count is not None:
-            check_whole(name, count)
-    check_choice("engine", engine, ("compiled", "reference", None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from walklearn.checks import check_choice
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.domains import Ball, Box, Everywhere
 from walklearn.objectives.linear.losses import FunctionLoss, Softmax
@@ -32,6 +33,7 @@ def batch_class_of(
     `engine` is the user's choice; "compiled" raises a ValueError if a part has no kernel. An
     objective of the user's own causes no warning: nobody would expect a kernel for it.
     """
+    check_choice("engine", engine, ("compiled", "reference", None))
     is_gossip, objective = isinstance(setting, GossipSetting), setting.objective
     if engine != "reference":
         part = uncompiled_part(setting)

@@ -1,18 +1,17 @@
 r"""Confidence intervals by resampling: of ratios, means, a slope, a rank correlation.
 
-An instance is one draw of graph and data that every method of a study ran on, so two methods are
-compared pairwise: a resample draws instances with replacement and takes both errors of each.
-Errors are skewed and may be infinite, hence three precautions:
+An instance is one draw of graph and data that every method of a study ran on. Methods are therefore
+compared in pairs: a resample draws instances with replacement and takes both errors of each. Errors
+are skewed and may be infinite, hence three precautions:
 
-* The ratio's interval is the wider of two bootstrap intervals of its logarithm on each side: the
-  percentile one, which undercovers if one mean is more skewed than the other, and the studentised
-  one (Efron & Tibshirani, chapter 12), which does where a few instances carry the mean and which
-  is kept within what single instances show. With 100 log-normal pairs, σ up to 2 or σ 1.5 against
-  0.3, that covers the truth 92 to 95 % of the time (measured; the tests do it again). Heavier
-  tails do worse, hence the median beside.
-* A run that failed has the error ∞. A resample that holds one has an infinite mean; where both
-  means are infinite (or both 0) the ratio is unknown, and counts as 0 for the lower end and as ∞
-  for the upper one.
+* The interval of a ratio is the wider of two bootstrap intervals of its logarithm on each side. The
+  percentile interval undercovers if one mean is more skewed than the other. The studentised one
+  (Efron & Tibshirani, chapter 12) undercovers if a few instances carry the mean, and is kept within
+  the ratios of single instances. With 100 log-normal pairs, σ up to 2 or σ 1.5 against 0.3, the
+  union covers the truth 92 to 95 % of the time (measured; the tests repeat it). Heavier tails do
+  worse, hence the ratio of medians.
+* A failed run has the error ∞. A resample with one has an infinite mean. If both means are infinite
+  (or 0), the ratio is unknown: it counts as 0 for the lower end and as ∞ for the upper one.
 * Random numbers come from a fixed seed, so that the same results give the same verdict.
 
 The bands of figures are plain percentile intervals (`mean_interval`).
@@ -38,7 +37,7 @@ Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 RESAMPLES = 4000
 BAND_RESAMPLES = 1000
-_SEED = 20_210_101  # any number: it must only stay the same
+_SEED = 20_210_101  # any fixed number
 
 
 class Interval(NamedTuple):
@@ -50,23 +49,33 @@ class Interval(NamedTuple):
 
 
 def ratio_of_means(above: ArrayLike, below: ArrayLike) -> Interval:
-    """mean(above) / mean(below), paired by instance; values in [0, ∞], NaN stands for ∞."""
-    x, y = _pairs(above, below)
-    counts = _resamples(x.size)
+    """Return mean(above) / mean(below), paired by instance; NaN stands for ∞."""
+    x, y, once, counts = _pairs(above, below)
     with np.errstate(all="ignore"):
-        value = float(_mean(np.ones((1, x.size)), x)[0] / _mean(np.ones((1, x.size)), y)[0])
-        ratios = _mean(counts, x) / _mean(counts, y)
-        each = x / y
+        value, ratios = (_mean(each, x) / _mean(each, y) for each in (once, counts))
+        single = x / y
     lower, upper = _percentiles(ratios, unknown=(0.0, np.inf))
     low, high = _studentised(x, y, counts)
-    if low < high:  # a ratio of means lies between the least and the largest ratio
-        lower = min(lower, max(low, float(np.nanmin(each))))
-        upper = max(upper, min(high, float(np.nanmax(each))))
-    return Interval(value, lower, upper)
+    if low < high:  # a ratio of means lies between the smallest and the largest ratio
+        lower = min(lower, max(low, float(np.nanmin(single))))
+        upper = max(upper, min(high, float(np.nanmax(single))))
+    return Interval(float(value[0]), lower, upper)
+
+
+def ratio_of_medians(above: ArrayLike, below: ArrayLike) -> Interval:
+    """Return median(above) / median(below), which a few instances, also infinite ones, cannot sway.
+
+    >>> ratio_of_medians([2.0] * 19 + [np.inf], [1.0] * 20)
+    Interval(value=2.0, lower=2.0, upper=2.0)
+    """
+    x, y, once, counts = _pairs(above, below)
+    with np.errstate(all="ignore"):
+        value, ratios = (_median(each, x) / _median(each, y) for each in (once, counts))
+    return Interval(float(value[0]), *_percentiles(ratios, unknown=(0.0, np.inf)))
 
 
 def mean_interval(values: Array) -> tuple[Array, Array]:
-    """Both ends of the percentile interval of each column's mean; NaN where a value is infinite.
+    """Return the percentile interval of each column's mean; NaN if a value is infinite.
 
     >>> lower, upper = mean_interval(np.arange(20.0)[:, None])
     >>> lower.round(1), upper.round(1)
@@ -80,22 +89,8 @@ def mean_interval(values: Array) -> tuple[Array, Array]:
     return np.where(finite, lower, np.nan), np.where(finite, upper, np.nan)
 
 
-def ratio_of_medians(above: ArrayLike, below: ArrayLike) -> Interval:
-    """median(above) / median(below), which a few instances, also infinite ones, cannot sway.
-
-    >>> ratio_of_medians([2.0] * 19 + [np.inf], [1.0] * 20)
-    Interval(value=2.0, lower=2.0, upper=2.0)
-    """
-    x, y = _pairs(above, below)
-    counts, once = _resamples(x.size), np.ones((1, x.size))
-    with np.errstate(all="ignore"):
-        value = float((_median(once, x) / _median(once, y))[0])
-        ratios = _median(counts, x) / _median(counts, y)
-    return Interval(value, *_percentiles(ratios, unknown=(0.0, np.inf)))
-
-
 def log_slope(costs: ArrayLike, errors: ArrayLike) -> Interval:
-    """The slope of ln(mean error) over ln(cost), by least squares; errors are (instances, costs).
+    """Return the least-squares slope of ln(mean error) over ln(cost); errors: (instances, costs).
 
     >>> costs = np.array([10.0, 100.0, 1000.0])
     >>> round(log_slope(costs, np.ones((20, 1)) / costs).value, 6)
@@ -106,21 +101,17 @@ def log_slope(costs: ArrayLike, errors: ArrayLike) -> Interval:
         raise ValueError("a slope needs at least two records.")
     centred = logarithms - logarithms.mean()
     with np.errstate(all="ignore"):
-        value = float(np.log(data.mean(axis=0)) @ centred / (centred @ centred))
-        means = np.stack([_mean(_resamples(len(data)), column) for column in data.T], axis=1)
-        slopes = np.log(means) @ centred / (centred @ centred)
+        value = np.log(data.mean(axis=0)) @ centred / (centred @ centred)
+        slopes = np.log(_mean(_resamples(len(data)), data)) @ centred / (centred @ centred)
     # A slope over an error of 0 or ∞ is unknown.
-    known = np.where(np.isfinite(slopes), slopes, np.nan)
-    return Interval(
-        value if np.isfinite(value) else np.nan, *_percentiles(known, unknown=(-np.inf, np.inf))
-    )
+    value, known = (np.where(np.isfinite(each), each, np.nan) for each in (value, slopes))
+    return Interval(float(value), *_percentiles(known, unknown=(-np.inf, np.inf)))
 
 
 def rank_correlation(errors: ArrayLike, predictions: ArrayLike) -> Interval:
-    """Spearman's correlation of mean errors and mean predictions; both (instances, places).
+    """Return Spearman's correlation of mean errors and mean predictions, both (instances, graphs).
 
-    The places (graphs, say) are fixed; only instances are resampled. Predictions that are all the
-    same rank nothing: their correlation is 0.
+    The graphs are fixed; only instances are resampled. Equal predictions have the correlation 0.
 
     >>> errors = np.array([[1.0, 2.0, 4.0]] * 20)
     >>> rank_correlation(errors, errors**2).value
@@ -129,48 +120,46 @@ def rank_correlation(errors: ArrayLike, predictions: ArrayLike) -> Interval:
     0.0
     """
     measured, predicted = _errors(errors), _errors(predictions)
-    once = np.ones((1, len(measured)))
-
-    def correlations(counts: Array) -> Array:
-        return _rank_correlations(
-            np.stack([_mean(counts, column) for column in measured.T], axis=1),
-            np.stack([_mean(counts, column) for column in predicted.T], axis=1),
-        )
-
-    lower, upper = _percentiles(correlations(_resamples(len(measured))), unknown=(-1.0, 1.0))
-    return Interval(float(correlations(once)[0]), lower, upper)
+    value, resampled = (
+        _rank_correlations(_mean(counts, measured), _mean(counts, predicted))
+        for counts in (np.ones((1, len(measured))), _resamples(len(measured)))
+    )
+    return Interval(float(value[0]), *_percentiles(resampled, unknown=(-1.0, 1.0)))
 
 
-def _pairs(above: ArrayLike, below: ArrayLike) -> tuple[Array, Array]:
+def _pairs(above: ArrayLike, below: ArrayLike) -> tuple[Array, Array, Array, Array]:
+    """Return both arrays, the counts of the sample itself, and those of the resamples."""
     x, y = _errors(above), _errors(below)
     if x.shape != y.shape or x.ndim != 1 or not x.size:
         raise ValueError(f"need one value of each per instance, got {x.shape} and {y.shape}.")
-    return x, y
+    return x, y, np.ones((1, x.size)), _resamples(x.size)
 
 
 def _errors(values: ArrayLike) -> Array:
-    """A gap that rounding took below 0 is 0; a run that failed is infinitely bad."""
+    """Return errors of at least 0, in spite of rounding; that of a failed run is ∞."""
     array = np.asarray(values, dtype=float)
     return np.where(np.isnan(array), np.inf, np.maximum(array, 0.0))
 
 
 @lru_cache(maxsize=8)
 def _resamples(instances: int, number: int = RESAMPLES, seed: int = _SEED) -> Array:
-    """How often each instance is drawn in each resample: (number, instances)."""
+    """Return the count of each instance in each resample: (number, instances)."""
     share = np.full(instances, 1.0 / instances)
     counts = np.random.default_rng(seed).multinomial(instances, share, size=number)
     return counts.astype(np.float64)
 
 
 def _mean(counts: Array, values: Array) -> Array:
-    """The mean of each resample, ∞ where it holds an infinite value (0 · ∞ is no number)."""
+    """Return the mean of each column in each resample; ∞ if the resample has an infinite value."""
+    if values.ndim == 2:
+        return np.stack([_mean(counts, column) for column in values.T], axis=1)
     finite = np.isfinite(values)
     means = counts @ np.where(finite, values, 0.0) / counts.sum(axis=1)
     return np.where(counts @ ~finite > 0, np.inf, means)
 
 
 def _median(counts: Array, values: Array) -> Array:
-    """The median of each resample."""
+    """Return the median of each resample."""
     order = np.argsort(values)
     below = np.cumsum(counts[:, order], axis=1)
     size = below[:, -1:]
@@ -180,7 +169,7 @@ def _median(counts: Array, values: Array) -> Array:
 
 
 def _percentiles(values: Array, unknown: tuple[float, float]) -> tuple[float, float]:
-    """Both ends of the middle `CONFIDENCE` of the values; what is unknown widens it."""
+    """Return the ends of the middle `CONFIDENCE` of the values; unknown ones widen it."""
     tail = 0.5 * (1.0 - CONFIDENCE)
     lowest, highest = (np.where(np.isnan(values), end, values) for end in unknown)
     # Between two resamples take the outer one: ∞ can't be interpolated.
@@ -189,7 +178,7 @@ def _percentiles(values: Array, unknown: tuple[float, float]) -> tuple[float, fl
 
 
 def _studentised(x: Array, y: Array, counts: Array) -> tuple[float, float]:
-    """The bootstrap-t interval of the ratio, on its logarithm; (∞, −∞) where it is not defined."""
+    """Return the bootstrap-t interval of the ratio, by its logarithm; (∞, −∞) if undefined."""
     none = (np.inf, -np.inf)
     if not (np.isfinite(x).all() and np.isfinite(y).all() and x.any() and y.any()):
         return none
@@ -206,7 +195,7 @@ def _studentised(x: Array, y: Array, counts: Array) -> tuple[float, float]:
 
 
 def _deviation(counts: Array, x: Array, y: Array) -> Array:
-    """The standard error of ln(mean x / mean y) by the delta method, for each resample."""
+    """Return the standard error of ln(mean x / mean y) in each resample, by the delta method."""
     n = x.size
     mean_x, mean_y = counts @ x / n, counts @ y / n
     squares = (
@@ -218,7 +207,7 @@ def _deviation(counts: Array, x: Array, y: Array) -> Array:
 
 
 def _rank_correlations(one: Array, other: Array) -> Array:
-    """Spearman's correlation of each row."""
+    """Return Spearman's correlation of each row."""
     from scipy.stats import rankdata
 
     a, b = (rankdata(rows, axis=1) for rows in (one, other))

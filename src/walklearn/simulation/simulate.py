@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
+from walklearn.checks import check_whole
 from walklearn.graphs import Graph
 from walklearn.objectives import Objective, Problem
 from walklearn.privacy.protection import Protection
@@ -135,11 +136,11 @@ def simulate(
     True
     """
     method = arguments.method_of(method)
-    arguments.check_run(objective, graph, steps, replicates, batch, cores, engine)
-    if batch is not None:
-        objective = objective.with_batch(batch)
+    check_whole("replicates", replicates)
+    check_whole("steps", steps)
+    check_whole("cores", 1 if cores is None else cores)
     chosen = arguments.update_of(update, step_size)
-    setting = arguments.setting_of(objective, graph, method, chosen, privacy, steps)
+    setting = arguments.setting_of(objective, graph, method, chosen, privacy, steps, batch)
     arguments.check_network_options(setting, mean_importance, streams)
     records_at = arguments.iterations_at(method, graph, steps, records)
     batch_class = batch_class_of(setting, engine, progress)
