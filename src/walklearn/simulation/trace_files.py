@@ -118,7 +118,7 @@ def _decode_header(text: str | None) -> dict[str, Any]:
 
 
 def _zip(fields: Fields, **more: Any) -> bytes:
-    present = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+    present: Any = {n: value for n, value in fields.items() if isinstance(value, np.ndarray)}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **present, **more)
     return buffer.getvalue()
