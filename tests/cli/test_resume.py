@@ -106,7 +106,7 @@ SETTINGS = [
     [
         *((changes, "other settings") for changes in SETTINGS),
         (("--loss", "squared-hinge"), "squared-hinge"),
-        (("--test-fraction", "0.3"), "another number of rows"),
+        (("--test-fraction", "0.3"), "on other rows"),
         (("--scale", "a=0,2"), "columns or scales"),
         (("--drop", "c"), "columns or scales"),
         (("--steps", "300"), "has made 300"),

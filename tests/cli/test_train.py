@@ -543,7 +543,7 @@ def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -
         ("--model-noise 3 1e-3 1 20 --walk weighted", r"weighted walk .*Weighted\(privacy=\."),
         ("--model-noise 3 1e-3 1 20 --epsilon 3 --delta 1e-5", "epsilon .*model_privacy, --"),
         ("--epsilon 2 --delta 1e-5 --max-rows 40", 'max_rows .*protect="node".*total_rows'),
-        ("--epsilon 2", "--epsilon .*without --delta"),
+        ("--epsilon 2", "--epsilon needs --delta"),
         ("--epsilon 2 --delta 0", "model .*delta = 0"),
     ],
 )

@@ -50,7 +50,7 @@ class Console:
     verbose: bool = False
     as_json: bool = False
     document: dict[str, Any] = field(default_factory=dict)
-    _noted: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def _is_silent(self) -> bool:
@@ -89,9 +89,9 @@ class Console:
 
     def note(self, text: str) -> None:
         """Print a surprise once, whatever the options."""
-        if text in self._noted:
+        if text in self.notes:
             return
-        self._noted.add(text)
+        self.notes.append(text)
         click.echo(click.wrap_text(f"Note: {text}", WIDTH, "", "  "), err=True)
 
     def finish(self) -> None:

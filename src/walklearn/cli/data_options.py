@@ -1,12 +1,13 @@
-"""Options that say what is in a file of rows, and what is asked of privacy.
+"""Options about a file of rows and about privacy, shared by commands.
 
-`DataOptions` makes of them what an estimator takes: rows, the network they are on, whether the
-target is a class or a number, and under privacy a feature bound that rests on public facts alone.
+`DataOptions` reads the rows, and places them on a network. The functions check options together
+with the rows, before an estimator is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -15,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from walklearn.cli.data_warnings import shown
-from walklearn.files.checked_table import CheckedTable, Source
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
-from walklearn.tables.encoding import Column
-from walklearn.tables.schema import CUT_OFF, Schema, from_rows_message, of_range
+from walklearn.tables.encoding import Column, Encoding
+from walklearn.tables.schema import CUT_OFF, OTHERS, Schema, from_rows_message, of_range
 from walklearn.tables.target_scale import TargetScale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from walklearn.estimators.random_walk import RandomWalk
+    from walklearn.fitting.plan import FitPlan
     from walklearn.graphs import Graph, Network
     from walklearn.tables import Rows, Table
 
@@ -32,56 +33,71 @@ Command = Callable[..., None]
 Task = Literal["classification", "regression"]
 
 MAX_CLASSES = 100
-FEW_VALUES = 20  # whole numbers with at most so many values are taken to be classes
+FEW_VALUES = 20  # whole numbers with at most this number of values are classes
+_NAMELESS = (".npz", ".svm", ".svmlight", ".libsvm")  # formats without names of columns
+_EXAMPLES = {"--categories": "city=Oslo,Rome", "--range": "age=0,100", "--scale": "age=50,20"}
 
 # fmt: off
+TARGET = click.option("--target", help="Column to predict. Default for npz and SVMlight: y.")
+NODE_COLUMN = click.option("--node-column", help="Column that names the node that owns a row. "
+                           "Default: every row has its own node.")
+DROP = click.option("--drop", multiple=True, metavar="COLUMN", help="Column to leave out.")
+TEXT = click.option("--text", multiple=True, metavar="COLUMN",
+                    help="Column that is text, even if it looks like numbers.")
+DELIMITER = click.option("--delimiter", help="Separator of the cells of a CSV file. "
+                         "Default: guessed.")
+GRAPH = click.option("--graph", default="erdos-renyi", show_default=True,
+                     help="Edge list (a line for each edge), or a family such as ring, complete, "
+                          "erdos-renyi, barabasi-albert.")
 DATA_OPTIONS = [
-    click.option("--target", help="The column to predict; y of npz and SVMlight by default."),
-    click.option("--node-column", help="The column that names the node that owns a row. "
-                 "Default: every row has a node of its own."),
-    click.option("--graph", default="erdos-renyi", show_default=True,
-                 help="An edge list (a line for each edge), or a family such as ring, complete, "
-                      "erdos-renyi, barabasi-albert."),
-    click.option("--drop", multiple=True, metavar="COLUMN", help="A column to leave out."),
-    click.option("--text", multiple=True, metavar="COLUMN",
-                 help="A column that is text even if it looks like numbers."),
+    TARGET, NODE_COLUMN, GRAPH, DROP, TEXT,
     click.option("--categories", multiple=True, metavar="COLUMN=A,B",
-                 help="The values that a column of text can have."),
+                 help="All values that a column of text can have."),
     click.option("--range", "ranges", multiple=True, metavar="COLUMN=LOW,HIGH",
-                 help="The range of a column of numbers, which is brought to -1..1; '*' for all."),
+                 help="Range of a column of numbers, which is mapped to -1..1; '*' for all."),
     click.option("--scale", "scales", multiple=True, metavar="COLUMN=CENTRE,SPREAD",
-                 help="The typical centre and spread of a column of numbers, which is cut off at "
-                      "3 spreads; '*' for all."),
+                 help="Typical centre and spread of a column of numbers, which is cut off at 3 "
+                      "spreads; '*' for all."),
     click.option("--schema", type=click.Path(path_type=Path),
-                 help="All of these in a TOML file: walklearn schema writes one to be filled in."),
-    click.option("--delimiter", help="What separates the cells of a CSV file. Default: guessed."),
+                 help="TOML file with all of these; `walklearn schema` writes a template."),
+    DELIMITER,
 ]
+TASK = click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
+                    default="auto", show_default=True,
+                    help="Predict a class or a number. auto: by the target. Required with "
+                         "--epsilon.")
+PENALTY = click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
+                       help="λ of the penalty (λ/2)‖w‖².")
 TARGET_SCALE = click.option(
     "--target-scale", metavar="CENTRE,SPREAD",
-    help="A typical value of a target that is a number, and how far values typically are from it, "
-         "both public; --epsilon needs them. Default: the target's entry in --schema.")
-PRIVACY_OPTIONS = [
+    help="Public typical value of a target that is a number, and typical distance from it. "
+         "Required with --epsilon. Default: the target's entry in --schema.")
+TOTAL_OPTIONS = [
     click.option("--epsilon", type=float, help="Privacy loss ε: the total for everything that "
-                 "leaves a node because of its rows, the model included."),
-    click.option("--delta", type=float, help="δ of that pair, such as 1e-5: additive slack, "
+                 "leaves a node because of its rows, including the model. Default: nothing is "
+                 "protected."),
+    click.option("--delta", type=float, help="δ, such as 1e-5: additive slack, "
                  "P(outcome) ≤ e^ε · P(outcome with another row) + δ."),
     click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
-                 show_default=True, help="What ε is about: one row of a node, or all its rows."),
+                 show_default=True, help="Unit of ε: one row of a node, or all its rows."),
+]
+PRIVACY_OPTIONS = [
+    *TOTAL_OPTIONS,
     click.option("--model", type=click.Choice([IN_THE_CLEAR]),
-                 help="Leave the model unprotected, so that ε is about the constants L_i of a "
-                      "weighted walk alone: the total is then ε = ∞."),
+                 help="Leave the model unprotected: ε then covers only the constants L_i of a "
+                      "weighted walk, and the total is ε = ∞."),
     click.option("--row-length", type=float, metavar="LENGTH",
-                 help="How long a row typically is, a public number. Default: from --scale."),
+                 help="Public typical length of a row. Default: from --scale."),
     click.option("--feature-bound", type=float, metavar="LENGTH",
                  help="Public bound on the length ‖x‖ of a row; longer rows are shortened. "
                       "Default: from --scale, --range and --categories of all columns."),
     TARGET_SCALE,
     click.option("--max-rows", type=click.FloatRange(0, min_open=True),
                  help="Public cap on the rows of a node, for the bounds of L_i. Only --protect "
-                      "node hides how many rows a node has."),
+                      "node hides the number of rows of a node."),
     click.option("--total-rows", type=click.FloatRange(0, min_open=True),
-                 help="Public number of rows of all nodes. Default: with --protect node every node "
-                      "counts the same, else the rows there are."),
+                 help="Public number of rows of all nodes. Default: the number of rows in the "
+                      "file; with --protect node, all nodes have equal weight."),
 ]
 # fmt: on
 
@@ -99,7 +115,7 @@ def with_options(options: Sequence[Callable[[Command], Command]]) -> Callable[[C
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What was said of the data."""
+    """Options about the data."""
 
     target: str | None
     node_column: str | None
@@ -112,12 +128,7 @@ class DataOptions:
     @classmethod
     def take(cls, options: dict[str, Any]) -> DataOptions:
         """Take the options about data out of all options of a command."""
-        schema = declared_by(
-            options.pop("schema"),
-            options.pop("categories"),
-            options.pop("ranges"),
-            options.pop("scales"),
-        )
+        schema = declared_by(*map(options.pop, ("schema", "categories", "ranges", "scales")))
         names = ("target", "node_column", "graph", "drop", "text", "delimiter")
         return cls(schema=schema, **{name: options.pop(name) for name in names})
 
@@ -129,21 +140,20 @@ class DataOptions:
         return read_table(path, delimiter=self.delimiter, text=text)
 
     def target_of(self, table: Table) -> str:
-        """The target: the column that was named, y of a file that has no names."""
+        """Return the target: --target, or y of a file without names."""
         from walklearn.wording import listed
 
-        nameless = Path(table.source).suffix not in (".csv", ".tsv", ".txt", ".parquet")
-        if self.target is None and nameless and "y" in table:
+        if self.target is not None:
+            return self.target
+        if "y" in table and Path(table.source).suffix.lower() in _NAMELESS:
             return "y"
-        if self.target is None:
-            raise ValueError(
-                f"which column is to be predicted? Pass --target; {table.source} has the columns "
-                f"{listed(list(table))}."
-            )
-        return self.target
+        raise ValueError(
+            f"--target is missing. Pass the column to predict; the columns of {table.source} are "
+            f"{listed(list(table))}."
+        )
 
     def rows(self, table: Table) -> Rows:
-        """What is to be learnt from a table."""
+        """Encode the rows of a table."""
         from walklearn.tables import rows_of
 
         return rows_of(
@@ -152,7 +162,7 @@ class DataOptions:
         )  # fmt: skip
 
     def network(self, rows: Rows, seed: int | None) -> Network:
-        """The graph, and the node of each row: the one that is named, or one of its own."""
+        """Return the graph, with the node of each row: the named one, or its own."""
         from walklearn.graphs import as_graph, place_rows
         from walklearn.graphs.names import is_name
         from walklearn.tables import DataError
@@ -166,94 +176,99 @@ class DataOptions:
         read = as_graph(graph)
         if read.node_count != count:
             raise DataError(
-                f"{graph} has {read.node_count} nodes and there are {count} rows. Say which column "
-                "names the node that owns a row (--node-column), or let the graph have a node for "
-                "each row (--graph erdos-renyi)."
+                f"{graph} has {read.node_count} nodes, and there are {count} rows. Pass "
+                "--node-column, the column that names the node that owns a row, or a graph with a "
+                "node for each row (--graph erdos-renyi)."
             )
         return place_rows(read, None, count, seed)
 
+    def estimator(
+        self, task: Task, rows: Rows, options: dict[str, Any], seed: int, **parameters: Any
+    ) -> RandomWalk:
+        """Return the estimator of classes or numbers; seed: that of a random graph."""
+        from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
+
+        names = ("row_length", "feature_bound", "epsilon", "delta", "protect", "model", "max_rows",
+                 "total_rows", "penalty")  # fmt: skip
+        parameters = {name: options[name] for name in names} | parameters
+        if any(options.get(name) is not None for name in ("epsilon", "delta", "model_noise")):
+            parameters |= public_lengths(rows, self.schema.without(rows.target), options)
+        scale = target_scale_of(task, rows.target, self.schema, options)
+        if scale is not None:
+            parameters |= {"target_centre": scale.centre, "target_spread": scale.spread}
+        kind = RandomWalkClassifier if task == "classification" else RandomWalkRegressor
+        return kind(graph=self.network(rows, seed), **parameters)
+
 
 def declared_by(
-    path: Path | None, categories: Sequence[str], ranges: Sequence[str], scales: Sequence[str]
+    path: Path | None, categories: Iterable[str], ranges: Iterable[str], scales: Iterable[str]
 ) -> Schema:
-    """What --schema declares, with --categories column=a,b, --range column=low,high and
-    --scale column=centre,spread.
+    """Return the schema that --schema, --categories, --range and --scale declare.
 
     >>> schema = declared_by(None, ["city=Oslo,Rome"], ["age=0,100"], ["*=5,2"])
     >>> schema.categories, schema.of_column("age").spread, schema.of_column("height").spread
     ({'city': ('Oslo', 'Rome')}, 50.0, 2.0)
     """
-    said = []
-    for option in categories:
-        name, values = _split(option, "--categories", "city=Oslo,Rome")
-        said.append(Column(name, tuple(value.strip() for value in values.split(","))))
-    for option in ranges:
-        name, values = _split(option, "--range", "age=0,100")
-        said.append(of_range(name, *_pair("--range", option, name, values, rising=True)))
-    for option in scales:
-        name, values = _split(option, "--scale", "age=50,20")
-        pair = _pair("--scale", option, name, values, rising=False)
-        said.append(Column(name, None, *pair, CUT_OFF))
-    return Schema.of(path).with_columns(said)
+    given = zip(_EXAMPLES, (categories, ranges, scales), strict=True)
+    columns = [_column(option, text) for option, texts in given for text in texts]
+    return Schema.of(path).with_columns(columns)
 
 
-def _split(option: str, name: str, example: str) -> tuple[str, str]:
-    column, equals, values = option.partition("=")
-    if not (column and equals and values):
-        raise ValueError(
-            f"{name} takes a column and its values, such as {example}, got {option!r}."
-        )
-    return column.strip(), values
-
-
-def _pair(name: str, option: str, column: str, values: str, rising: bool) -> tuple[float, float]:
+def _column(option: str, text: str) -> Column:
+    """Read the value of --categories, --range or --scale."""
+    name, _, values = text.partition("=")
+    name, parts = name.strip(), [part.strip() for part in values.split(",")]
+    if option == "--categories" and name and all(parts):
+        return Column(name, tuple(parts))
     try:
-        numbers = [float(value) for value in values.split(",")]
+        first, second = map(float, parts)
     except ValueError:
-        raise ValueError(f"{name} {option}: {values!r} must be numbers, such as 50,20.") from None
-    said = CheckedTable({column: numbers}, Source(f"{name} {option}"))
-    return said.pair(column, rising=rising)
+        name = ""
+    smallest = first if name and option == "--range" else 0.0
+    if not name or not math.isfinite(first) or not smallest < second < math.inf:
+        raise ValueError(f"{option} {text!r} is not of the form {option} {_EXAMPLES[option]}.")
+    if option == "--range":
+        return of_range(name, first, second)
+    return Column(name, None, first, second, CUT_OFF)
 
 
 def target_scale_of(
     task: Task,
     target: str | None,
     schema: Schema,
-    settings: dict[str, Any],
+    options: dict[str, Any],
     is_agreed: bool = False,
 ) -> TargetScale | None:
     """Return the public scale of the target: --target-scale, or the schema's entry for the target.
 
-    Protecting a model that predicts numbers needs one, and one that was not taken from the rows.
-    is_agreed: the scale goes into a plan, which others read.
+    A protected model that predicts numbers needs one, and one that was not taken from the rows.
+    is_agreed: the scale becomes part of a plan, which others read.
     """
-    given = settings["target_scale"]
+    given = options["target_scale"]
+    is_private = options["epsilon"] is not None or options.get("model_noise") is not None
     if task != "regression":
-        if given is not None:
-            raise ValueError(
-                "--target-scale is for a target that is a number, and classes are predicted here. "
-                "Leave it out, or pass --task regression."
-            )
-        return None
+        if given is None:
+            return None
+        raise ValueError(
+            "--target-scale is for a target that is a number. Leave it out, or pass --task "
+            "regression."
+        )
     if given is not None:
         try:
             centre, spread = map(float, given.split(","))
             return TargetScale(centre, spread)
         except ValueError:
             raise ValueError(
-                f"--target-scale {given} must be CENTRE,SPREAD, two finite numbers and the second "
-                "of them positive, such as 150,75."
+                f"--target-scale {given} is not of the form CENTRE,SPREAD, such as 150,75: two "
+                "finite numbers, of which the second is positive."
             ) from None
     declared = None if target is None else schema.target_scale(target)
-    epsilon, by_hand = settings["epsilon"], settings.get("model_noise")
-    is_private = epsilon is not None or by_hand is not None
-    if declared is None and is_private and settings.get("model") is None:
-        asked = "--model-noise" if epsilon is None else "--epsilon"
+    if declared is None and is_private and options.get("model") is None:
+        option = "--model-noise" if options["epsilon"] is None else "--epsilon"
         raise ValueError(
-            f"{asked} for a target that is a number needs its public centre and spread, for the "
-            "noise is made for targets of spread 1. Pass --target-scale "
-            "CENTRE,SPREAD, a typical target and how far targets typically are from it, known "
-            "without looking at the rows; or give the target an entry in the --schema file."
+            f"{option} needs the public centre and spread of a target that is a number: a typical "
+            "target and the typical distance from it, known without looking at the rows. Pass "
+            "--target-scale CENTRE,SPREAD, or add the target to the --schema file."
         )
     if target not in schema.from_rows:
         return declared
@@ -262,15 +277,8 @@ def target_scale_of(
     return None
 
 
-def estimator_for(task: Task) -> type[RandomWalk]:
-    """The estimator that learns classes, or numbers."""
-    from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
-
-    return RandomWalkClassifier if task == "classification" else RandomWalkRegressor
-
-
-def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
-    """The task that was asked for, or that the target looks like ("auto").
+def task_of(target: NDArray[Any], name: str, task: str) -> Task:
+    """Return the task, which the target decides if it is "auto".
 
     >>> import numpy as np
     >>> task_of(np.array(["no", "yes"]), "label", "auto")
@@ -281,48 +289,41 @@ def task_of(target: NDArray[Any], name: str, asked: str) -> Task:
     import numpy as np
 
     values = np.unique(target)
-    text = target.dtype.kind not in "biuf"
+    is_text = target.dtype.kind not in "biuf"
     if len(values) == 1:
         raise ValueError(
-            f"the target {name!r} is {shown(values)[0]} in every row, so there is nothing to "
-            "learn. Is it the right column?"
+            f"the target {name!r} is {shown(values)[0]} in every row. Choose another target."
         )
-    if text and asked == "regression":
+    if is_text and task == "regression":
         raise ValueError(
             f"the target {name!r} is text, such as {str(values[0])!r}, and regression predicts "
             "numbers. Use --task classification, or choose another target."
         )
-    few = len(values) <= 2 or (
-        not text
+    has_few = len(values) <= 2 or (
+        not is_text
         and bool((values == np.floor(values)).all())
         and len(values) <= min(FEW_VALUES, len(target) // 2)
     )
-    if asked == "regression" or (asked == "auto" and not text and not few):
+    if task == "regression" or (task == "auto" and not is_text and not has_few):
         return "regression"
     if len(values) > MAX_CLASSES or (len(values) > FEW_VALUES and 2 * len(values) > len(target)):
-        advice = "Is it the right column?" if text else "For numbers use --task regression."
+        remedy = "Choose another target" if is_text else "For numbers use --task regression"
         raise ValueError(
             f"the target {name!r} has {len(values)} different values in {len(target)} rows, too "
-            f"many for classes. {advice}"
+            f"many for classes. {remedy}."
         )
     return "classification"
 
 
-def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[str, Any]:
-    """How long rows are, typically and at most, for a private run: from what is public alone.
-
-    Where every column has its categories or its scale declared, it follows.
-    """
-    epsilon, delta = settings["epsilon"], settings["delta"]
-    length, given = settings["row_length"], settings["feature_bound"]
+def public_lengths(rows: Rows, schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the typical and the largest length of a row for a private run, from public facts."""
     from walklearn.privacy.settings import declared_lengths
     from walklearn.wording import listed
 
-    if (epsilon is None) != (delta is None):
-        one, other = ("--epsilon", "--delta") if delta is None else ("--delta", "--epsilon")
-        raise ValueError(
-            f"{one} was given without {other}. Privacy is a pair, such as --epsilon 3 --delta 1e-5."
-        )
+    length, bound = options["row_length"], options["feature_bound"]
+    if (options["epsilon"] is None) != (options["delta"] is None):
+        one, other = ("epsilon", "delta") if options["delta"] is None else ("delta", "epsilon")
+        raise ValueError(f"--{one} needs --{other}. Pass both, such as --epsilon 3 --delta 1e-5.")
     if schema.from_rows:
         raise ValueError(from_rows_message(schema))
     undeclared = schema.undeclared(rows.columns)
@@ -330,48 +331,71 @@ def public_facts(rows: Rows, schema: Schema, settings: dict[str, Any]) -> dict[s
         c.name for c in rows.encoding.columns if c.categories and c.name not in schema.categories
     ]
     if text:
+        owner = f", or use it as --node-column {quote(text[0])}" if rows.nodes is None else ""
         raise ValueError(
-            f"under privacy the categories of {listed(text)} must not be taken from the data: "
-            "which of them occur would tell of the rows. Declare all that could occur, such as "
-            f"--categories {quote(f'{text[0]}=a,b,c')} or in a --schema file, or leave the column "
-            f"out with --drop {quote(text[0])}."
-            + (
-                ""
-                if rows.nodes is not None
-                else f" If it names the node that owns a row: --node-column {quote(text[0])}."
-            )
+            f"privacy needs public categories of {listed(text)}, and those in the data would leak. "
+            f"Declare all possible ones, such as --categories {quote(f'{text[0]}=a,b,c')} or in a "
+            f"--schema file; or leave the column out with --drop {quote(text[0])}{owner}."
         )
-    if given is None and length is None and undeclared:
+    if bound is None and length is None and undeclared:
         raise ValueError(
-            "privacy needs a public scale of every column, and one taken from the data would leak. "
-            f"Declare what is typical of {listed(undeclared)}, such as --scale "
-            f"{quote(f'{undeclared[0]}=50,20')} (centre and spread; '*' for all), a --range, or a "
-            "--schema file (walklearn schema writes one to be filled in); or pass --feature-bound, "
-            "a length that rows are shortened to."
+            f"privacy needs a public scale of {listed(undeclared)}, and one from the data would "
+            f"leak. Declare it, such as --scale {quote(f'{undeclared[0]}=50,20')} (typical centre "
+            "and spread; '*' for all columns), as a --range, or in a --schema file (`walklearn "
+            "schema` writes a template); or pass --feature-bound."
         )
-    if settings["task"] == "auto":
+    if options["task"] == "auto":
         raise ValueError(
-            "--task is missing. A task that is read off the target depends on single rows, and "
-            "under privacy it is public: pass --task classification or --task regression."
+            "privacy needs --task, because a task that the target decides depends on single rows. "
+            "Pass --task classification or --task regression."
         )
-    return declared_lengths(rows.encoding, length, given)
+    return declared_lengths(rows.encoding, length, bound)
 
 
 def described_graph(
-    said: str, nodes: int | None, seed: int | None, usual: int | None = None
+    name: str, nodes: int | None, seed: int | None, default: int | None = None
 ) -> Graph:
-    """A family with so many nodes, or an edge list, whose nodes may have names.
+    """Return a graph of a family, or the graph of an edge list, whose nodes may have names.
 
-    usual: how many nodes a family has where --nodes does not say; None to ask for it.
+    default: the number of nodes of a family without --nodes; None to require it.
     """
     from walklearn.graphs import as_graph, read_network
 
-    if not Path(said).is_file():
-        return as_graph(said, usual if nodes is None else nodes, seed=seed)
-    graph = read_network(said, []).graph
+    if not Path(name).is_file():
+        return as_graph(name, default if nodes is None else nodes, seed=seed)
+    graph = read_network(name, []).graph
     if nodes not in (None, graph.node_count):
         raise ValueError(
-            f"--nodes is {nodes}, and {said} has {graph.node_count} nodes: pass --nodes "
+            f"--nodes is {nodes}, and {name} has {graph.node_count} nodes. Pass --nodes "
             f"{graph.node_count}, or leave it out."
         )
     return graph
+
+
+def encoding_of(schema: Schema, others: Sequence[str] = ()) -> Encoding:
+    """Return the encoding of the columns of a schema; others: those that its "*" stands for."""
+    named = dict.fromkeys([*(name for name in schema.columns if name != OTHERS), *others])
+    return Encoding(tuple(column for name in named if (column := schema.of_column(name))))
+
+
+def plan_without_rows(
+    graph: Graph,
+    rows: float | None,
+    features: int | None,
+    lengths: dict[str, Any],
+    classes: int | None,
+    options: dict[str, Any],
+) -> FitPlan:
+    """Return the plan that follows from public facts; classes: None to predict numbers."""
+    from walklearn.fitting.request import check_cap, loss_of
+    from walklearn.fitting.resolve import advise
+    from walklearn.privacy import PrivacySettings, PublicFacts
+
+    privacy = PrivacySettings(
+        options["epsilon"], options["delta"], options["protect"] or "rows",
+        model=options.get("model"), feature_bound=lengths["feature_bound"],
+        max_rows=options.get("max_rows"),
+    )  # fmt: skip
+    check_cap(privacy, options.get("total_rows"))
+    facts = PublicFacts(graph.node_count, rows, features, lengths["row_length"])
+    return advise(graph, facts, privacy, loss=loss_of(None, classes), penalty=options["penalty"])

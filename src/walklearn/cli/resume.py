@@ -9,6 +9,7 @@ each node contributed to the model, and the model does not store that.
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +22,13 @@ if TYPE_CHECKING:
     from walklearn.tables import Rows
 
 PRIVATE = (
-    "a private training cannot be resumed: the model does not store how often each node "
-    "contributed to it, so no claim could hold. Start a new training with --force, which spends ε "
-    "a second time on the same rows."
+    "a private training cannot be resumed, because the model does not store how often each node "
+    "contributed. Start a new training with --force, which spends ε again on the same rows."
 )
 
 
 def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
     """Return the seed of a random graph: --seed, that of the training in OUT, or a new one."""
-    import secrets
-
     from walklearn.models import Model
 
     if seed is None and resume:
@@ -38,59 +36,52 @@ def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
     return secrets.randbits(32) if seed is None else seed
 
 
-def begin_with(out: Path, estimator: RandomWalk, rows: Rows, settings: dict[str, Any]) -> Model:
+def load_interrupted(
+    out: Path, estimator: RandomWalk, rows: Rows, options: dict[str, Any]
+) -> Model:
     """Load the model in OUT into the estimator, and return it; refuse a different command."""
     from walklearn.models import Model
 
     if estimator.epsilon is not None or estimator.model_privacy is not None:
         raise ValueError(PRIVATE)
-    if settings["test_fraction"] is not None and settings["seed"] is None:
+    if options["test_fraction"] is not None and options["seed"] is None:
         raise ValueError(
-            "--resume with --test-fraction needs the --seed of the first run: without one, other "
-            "rows would be kept back, and the model was trained on those. Use --test, or start a "
-            "new training."
+            "--resume with --test-fraction needs the --seed of the first command, which chose the "
+            "rows to test on. Use --test, or start a new training with --force."
         )
     model = Model.load(out)
     if any(each["mechanism"] != IN_THE_CLEAR for each in model.ledger.get("releases", ())):
         raise ValueError(f"{out}: {PRIVATE}")
     if not model.details.get("interrupted"):
-        raise ValueError(f"the training of {out} was not interrupted: leave --resume out.")
-    _check_same_rows(out, model, rows)
-    if model.details.get("seed") != settings["seed"]:
-        raise _other_settings(out)
+        raise ValueError(f"the training of {out} was not interrupted. Leave --resume out.")
+    names = None if model.classes is None else [str(each) for each in model.classes]
+    given = None if names is None else [str(each) for each in rows.classes]
+    _check_equal(
+        out,
+        (model.target, names, model.encoding, model.details.get("rows"), model.details.get("seed")),
+        (rows.target, given, rows.encoding, len(rows.y), options["seed"]),
+    )
     for name in ("steps", "max_steps"):  # of the whole training
-        most = settings[name]
-        if most is not None and most <= model.updates:
+        steps = options[name]
+        if steps is not None and steps <= model.updates:
             raise ValueError(
-                f"--{name.replace('_', '-')} {most} counts the updates in all, and the model in "
-                f"{out} has made {model.updates}: ask for more, or leave it out."
+                f"--{name.replace('_', '-')} {steps} includes earlier updates, and the model in "
+                f"{out} has made {model.updates}. Use a larger number, or leave it out."
             )
-        estimator.set_params(**{name: None if most is None else most - model.updates})
+        estimator.set_params(**{name: None if steps is None else steps - model.updates})
     estimator.resume_from(model)
     return model
 
 
 def check_plan(out: Path, model: Model, plan: FitPlan) -> None:
     """Refuse to continue the training of the model in OUT under another plan."""
-    if model.details.get("plan") != plan.digest:
-        raise _other_settings(out)
+    _check_equal(out, model.details.get("plan"), plan.digest)
 
 
-def _other_settings(out: Path) -> ValueError:
-    return ValueError(
-        f"the model in {out} was trained with other settings, on another graph, or in Python. "
-        "Repeat the interrupted command with --resume, or start a new training with --force."
-    )
-
-
-def _check_same_rows(out: Path, model: Model, rows: Rows) -> None:
-    """Raise an error if the rows cannot be those of the model."""
-    names = None if model.classes is None else [str(each) for each in model.classes]
-    found = [str(each) for each in rows.classes] if names is not None else None
-    same = (model.target, names, model.encoding) == (rows.target, found, rows.encoding)
-    if not same or model.details.get("rows") != len(rows.y):
+def _check_equal(out: Path, stored: object, given: object) -> None:
+    if stored != given:
         raise ValueError(
-            f"the model in {out} was trained on another target, other classes, other columns or "
-            "scales, or another number of rows: repeat the same command, or start a new training "
-            "with --force."
+            f"the model in {out} was trained on other rows, classes, columns or scales, with other "
+            "settings, on another graph, or in Python. Repeat the interrupted command with "
+            "--resume, or start a new training with --force."
         )

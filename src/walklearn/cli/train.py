@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -14,19 +12,24 @@ from click.core import ParameterSource
 from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
+    PENALTY,
     PRIVACY_OPTIONS,
+    TASK,
     DataOptions,
-    estimator_for,
-    public_facts,
-    target_scale_of,
+    Task,
     task_of,
     with_options,
 )
 from walklearn.cli.data_warnings import about_columns, about_owners, unknown_labels
-from walklearn.cli.resume import begin_with, check_plan, graph_seed
-from walklearn.cli.run_record import RunRecord
-from walklearn.cli.tracking import TRACKING_OPTIONS, logged, tracker_of
-from walklearn.cli.train_output import Trained, facts_of, notes_before, notes_on, tell
+from walklearn.cli.resume import check_plan, graph_seed, load_interrupted
+from walklearn.cli.run_record import charge_run, total_of_runs
+from walklearn.cli.train_output import (
+    Trained,
+    document_of,
+    notes_on_plan,
+    notes_on_result,
+    print_result,
+)
 from walklearn.errors import InterruptedWarning
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.privacy import MECHANISMS
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import MlflowCallback
     from walklearn.estimators.random_walk import RandomWalk
     from walklearn.fitting.prepare import Prepared
-    from walklearn.graphs import Network
     from walklearn.privacy import ModelNoise
     from walklearn.privacy.model_noise import Unit
     from walklearn.tables import Rows, Table
@@ -50,51 +52,52 @@ _LOSSES = [name for name, loss in LOSSES.items() if loss.takes != "class"]
 # fmt: off
 _OPTIONS = [
     click.option("--mechanism", type=click.Choice(MECHANISMS.names), default="laplace",
-                 show_default=True, help="What draws the noise of a release."),
+                 show_default=True, help="Mechanism of the noise on L_i."),
     click.option("--model-noise", type=float, nargs=4, metavar="EPSILON DELTA CLIP TIMES",
-                 help="Protect the model too: what a visit adds is clipped to norm CLIP and "
-                      "noised, and a node adds at most TIMES times."),
+                 help="Noise on the model by hand, instead of --epsilon: contributions are "
+                      "clipped to norm CLIP, and a node makes at most TIMES."),
     click.option("--out", type=click.Path(path_type=Path), required=True,
                  help="Directory for the model."),
-    click.option("--force", is_flag=True, help="Overwrite a model that is there."),
+    click.option("--force", is_flag=True, help="Overwrite the model in OUT."),
     click.option("--resume", is_flag=True,
-                 help="Go on from the model in OUT, whose training was interrupted."),
-    click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
-                 default="auto", show_default=True,
-                 help="Predict a class or a number. auto: as the target looks. With --epsilon "
-                      "the task has to be given."),
+                 help="Resume the interrupted training of the model in OUT."),
+    TASK,
     click.option("--loss", type=click.Choice(_LOSSES),
                  help="Default: logistic for classes, squared for numbers."),
-    click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
-                 help="λ of the penalty (λ/2)‖w‖²."),
+    PENALTY,
     click.option("--walk", type=click.Choice(["auto", *WALKS.names_of(Metropolis)]),
                  default="auto", show_default=True,
-                 help="Whom the token visits more often. auto: uniform, which tells neighbours "
-                      "only degrees, and weighted where --epsilon is about L_i alone."),
+                 help="auto: uniform, which discloses only degrees, or weighted if --epsilon "
+                      "covers only L_i."),
     click.option("--update", type=click.Choice(["auto", *UPDATES.names]), default="auto",
-                 show_default=True, help="What a visit does. auto: saga, which ends at the "
-                 "minimiser; where something is private or --step-constant is given, sgd, the "
-                 "paper's."),
+                 show_default=True, help="Update of the model during a visit. auto: saga, which "
+                 "converges to the minimiser; sgd with privacy or --step-constant."),
     click.option("--laziness", type=click.FloatRange(0, 1, max_open=True), default=0.0,
-                 show_default=True, help="Chance of staying put before anything is proposed."),
+                 show_default=True, help="Probability that the token stays."),
     click.option("--steps", type=click.IntRange(1),
-                 help="Updates. Default: until the model has arrived, or the loss settled."),
+                 help="Number of updates. Default: until convergence."),
     click.option("--max-steps", type=click.IntRange(1),
-                 help="Stop there at the latest. Default: a million updates, or 50 per node; "
-                      "with memory, 20 times that."),
+                 help="Largest number of updates. Default: a million, or 50 per node; with "
+                      "memory, 20 times that."),
     click.option("--tol", type=click.FloatRange(0),
-                 help="Stop when the gradient that is left is less than this share of the "
-                      "penalty's (1e-4); with sgd, when a doubling of the updates changes the loss "
-                      "by less than this share of the loss at the start (3e-3)."),
+                 help="Tolerance: stop when the gradient's norm is this share of the penalty's "
+                      "(1e-4); with sgd, when a doubling of the updates changes the loss by this "
+                      "share of its first value (3e-3)."),
     click.option("--step-constant", type=click.FloatRange(0, min_open=True),
                  help="c of the steps c / k^0.51. Default: from the smoothness."),
     click.option("--batch", type=click.IntRange(1), metavar="ROWS",
-                 help="How many of its rows a node looks at in an update. Default: all."),
-    click.option("--test", type=click.Path(path_type=Path), help="A file of rows to test on."),
+                 help="Number of rows that an update uses. Default: all rows of the node."),
+    click.option("--test", type=click.Path(path_type=Path), help="File of rows to test on."),
     click.option("--test-fraction", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-                 help="Test on this share of the rows, and do not train on them."),
+                 help="Share of the rows to test on, instead of training on them."),
     click.option("--seed", type=click.IntRange(0),
                  help="Repeat a run exactly. Noise from a seed protects nobody."),
+    click.option("--track", type=click.Choice(["mlflow"]),
+                 help="Log parameters, trace and ledger as a run of MLflow (MLFLOW_TRACKING_URI, "
+                      "MLFLOW_EXPERIMENT_NAME); of private rows only what may be published."),
+    click.option("--track-owners", is_flag=True,
+                 help="Also log loss and accuracy on private rows, which are private to the "
+                      "owner."),
 ]
 # fmt: on
 
@@ -104,16 +107,15 @@ _OPTIONS = [
 @with_options(DATA_OPTIONS)
 @with_options(PRIVACY_OPTIONS)
 @with_options(_OPTIONS)
-@with_options(TRACKING_OPTIONS)
 @with_console
 def train(
     data: Path, out: Path, force: bool, resume: bool, console: Console, **options: Any
 ) -> None:
-    """Train a model on the rows of the file DATA and keep it in the directory OUT.
+    """Train a model on the rows of the file DATA and save it in the directory OUT.
 
     DATA is CSV, Parquet, npz or SVMlight. Each row belongs to a node of the graph: the one that
-    --node-column names, or a node of its own. Columns of text are one-hot encoded; all columns
-    but the target and the node are learnt from.
+    --node-column names, or its own. Columns of text are one-hot encoded. All columns except the
+    target and the node are features.
 
     \b
     Examples:
@@ -125,173 +127,86 @@ def train(
     Each run without --seed is charged to the owner's record before anything is drawn:
     ~/.local/state/walklearn/record.sqlite, or below $XDG_STATE_HOME.
 
-    Ctrl-C keeps the model so far in OUT, and the same command with --resume goes on from it.
+    Ctrl-C saves the model so far in OUT. The same command with --resume continues from there.
 
-    Exit codes: 0 done, 1 it went wrong on the way, 2 bad input, 130 Ctrl-C.
+    Exit codes: 0 done, 1 failed while running, 2 bad input, 130 Ctrl-C.
     """
-    with _all_complaints_at_once(out, force or resume):
-        _check_mechanism(options["epsilon"])
-        options["graph_seed"] = graph_seed(out, resume, options["seed"])
-        asked_of_data = DataOptions.take(options)
-        prepared = _prepared(data, asked_of_data, options, out if resume else None)
-    trained = _train(prepared, console)
-    details, remedy = dict[str, Any](), "The full budget is spent, so it cannot be resumed."
-    if not prepared.fit.request.is_private:
-        details = {"plan": prepared.estimator.fit_plan_.digest}
-        details["graph_seed"] = options["graph_seed"]
+    from sklearn import config_context
+
+    from walklearn.models.directory import check_target
+
+    check_target(out, force or resume)
+    tracker = _tracker_of(options)
+    options["graph_seed"] = graph_seed(out, resume, options["seed"])
+    data_options = DataOptions.take(options)
+    table = data_options.read(data)
+    task, rows, tested = _rows(table, data_options, options, console)
+    estimator = _estimator(task, rows, data_options, options)
+    interrupted = load_interrupted(out, estimator, rows, options) if resume else None
+    # The cells were checked when they were read. All warnings become notes.
+    with config_context(assume_finite=True), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", InterruptedWarning)
+        fit = estimator.prepare(rows.X, rows.y)
+        if interrupted is not None:
+            check_plan(out, interrupted, fit.plan)
+        # Warnings and costs come before the run is charged.
+        for line in fit.summary:
+            console.log(line)
+        for note in notes_on_plan(fit.plan, estimator.graph, fit.posed.problem):
+            console.note(note)
+        column, delta = data_options.node_column, estimator.delta
+        charged = charge_run(table, column, fit.ledger, delta, resume, console.note)
+        del table  # the training needs the memory
+        predicted = _fit(estimator, rows, fit, 0 if interrupted is None else interrupted.updates)
+        trained = _trained(estimator, rows, predicted, tested, tracker, console)
+        if charged is not None:
+            trained = trained._replace(total=total_of_runs(charged, delta, console.note))
+    details, remedy = dict[str, Any](), "The full budget is spent, so training cannot be resumed."
+    if not fit.request.is_private:
+        details = {"plan": estimator.fit_plan_.digest, "graph_seed": options["graph_seed"]}
         remedy = "The same command with --resume continues from there."
-    trained.model.with_details(details).save(out, overwrite=force or resume)
-    console.document |= {"out": str(out), **facts_of(trained)}
-    tell(console, trained, out)
-    for note in trained.notes:
-        console.note(note)
-    if trained.model.details.get("interrupted"):
-        console.note(
-            f"interrupted: {out} holds the model after {plural(trained.model.updates, 'update')}. "
-            + remedy
-        )
+    model = trained.model.with_details(details)
+    model.save(out, overwrite=force or resume)
+    trained = trained._replace(model=model)
+    console.document |= {"out": str(out), **document_of(trained, console.notes)}
+    print_result(console, trained, out)
+    if model.details.get("interrupted"):
+        updates = plural(model.updates, "update")
+        console.note(f"interrupted: {out} contains the model after {updates}. {remedy}")
         raise SystemExit(130)
 
 
-def _check_mechanism(epsilon: float | None) -> None:
-    """Refuse a mechanism that was asked for and would draw nothing."""
-    source = click.get_current_context().get_parameter_source("mechanism")
-    if epsilon is None and source is not ParameterSource.DEFAULT:
-        raise ValueError(
-            "--mechanism says what draws the noise that --epsilon asks for, and without that "
-            "there is none: pass --epsilon and --delta, too, or leave --mechanism out."
-        )
-
-
-class _Prepared(NamedTuple):
-    """The checked inputs of a training.
-
-    caught: the warnings so far. done: the updates of the training that it continues.
-    """
-
-    estimator: RandomWalk
-    rows: Rows
-    network: Network
-    tested: Table | None
-    tracker: MlflowCallback | None
-    notes: list[str]
-    record: RunRecord
-    fit: Prepared
-    caught: list[warnings.WarningMessage]
-    done: int
-
-
-@contextmanager
-def _all_complaints_at_once(out: Path, force: bool) -> Iterator[None]:
-    """Report an OUT that cannot be written together with any other error, before the training."""
-    from walklearn.models.directory import check_target
-
-    try:
-        check_target(out, force)
-        in_the_way = None
-    except OSError as error:
-        in_the_way = error
-    try:
-        yield
-    except (ValueError, OSError) as error:
-        if in_the_way is None:
-            raise
-        raise ValueError(f"{error}\nAlso: {in_the_way}") from error
-    if in_the_way is not None:
-        raise in_the_way
-
-
-def _prepared(
-    data: Path, options: DataOptions, settings: dict[str, Any], begun: Path | None
-) -> _Prepared:
-    """Read, check and place the rows, and resolve the plan.
-
-    begun: the directory of the model to continue from, or None.
-    """
-    from sklearn import config_context
-
+def _rows(
+    table: Table, data_options: DataOptions, options: dict[str, Any], console: Console
+) -> tuple[Task, Rows, Table | None]:
+    """Return the task, the rows to train on and those to test on; note doubtful columns."""
     from walklearn.graphs.names import is_name
 
-    if settings["test"] is not None and settings["test_fraction"] is not None:
-        raise ValueError(
-            "--test has rows to test on and --test-fraction keeps some back: give one."
-        )
-    tracker = tracker_of(settings)
-    all_rows = options.read(data)
-    table, held_out = _split(all_rows, settings["test_fraction"], settings["seed"])
-    target = options.target_of(table)
-    task = task_of(table[target], target, settings["task"])
-    rows = options.rows(table)
-    lengths = {name: settings[name] for name in ("row_length", "feature_bound")}
-    if any(settings[name] is not None for name in ("epsilon", "delta", "model_noise")):
-        lengths = public_facts(rows, options.schema.without(target), settings)
-    scale = target_scale_of(task, target, options.schema, settings)
-    tested = held_out if settings["test"] is None else options.read(settings["test"])
+    if options["test"] is not None and options["test_fraction"] is not None:
+        raise ValueError("--test and --test-fraction exclude each other. Pass one of them.")
+    table, tested = _split(table, options["test_fraction"], options["seed"])
+    target = data_options.target_of(table)
+    task = task_of(table[target], target, options["task"])
+    rows = data_options.rows(table)
     notes = about_columns(table, rows.columns, rows.nodes is not None)
-    if is_name(options.graph):  # an edge list knows who owns rows
-        notes += about_owners(options.node_column, rows.nodes)
+    if is_name(data_options.graph):  # the nodes of an edge list are known to own rows
+        notes += about_owners(data_options.node_column, rows.nodes)
+    if options["test"] is not None:
+        tested = data_options.read(options["test"])
     if tested is not None:
         classes = rows.classes if task == "classification" else rows.classes[:0]
-        wrong = unknown_labels(tested, rows.target, classes)
-        if wrong is not None and tested is not held_out:
-            raise ValueError(wrong)
-        notes += [] if wrong is None else [f"of the rows that are tested on: {wrong}"]
-    network = options.network(rows, settings["graph_seed"])
-    parameters = _parameters(settings) | {"graph": network, **lengths}
-    if scale is not None:
-        parameters |= {"target_centre": scale.centre, "target_spread": scale.spread}
-    estimator = estimator_for(task)(**parameters)
-    record = RunRecord(all_rows, options.node_column, estimator.delta, begun is not None)
-    model = None if begun is None else begin_with(begun, estimator, rows, settings)
-    finite = config_context(assume_finite=True)  # the cells were checked when they were read
-    with finite, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fit = estimator.prepare(rows.X, rows.y)
-    if begun is not None and model is not None:
-        check_plan(begun, model, fit.plan)
-    done = 0 if model is None else model.updates
-    return _Prepared(estimator, rows, network, tested, tracker, notes, record, fit, caught, done)
-
-
-def _train(prepared: _Prepared, console: Console) -> Trained:
-    """Train the model and evaluate it."""
-    from sklearn import config_context
-
-    from walklearn.estimators.result import for_the_owner
-    from walklearn.estimators.statements import is_claimed
-    from walklearn.models.score import score_of
-
-    estimator, rows, network, tested, tracker, notes, record, fit, caught, done = prepared
-    # Warnings and costs come before the run is charged.
-    before = notes_before(fit.plan, network, fit.posed.problem)
-    for each in caught:
-        console.note(str(each.message))
-    for line in fit.summary:
-        console.log(line)
-    for note in before:
+        if (problem := unknown_labels(tested, target, classes)) is not None:
+            if options["test"] is not None:
+                raise ValueError(problem)
+            notes.append(f"rows to test on: {problem}")
+    for note in notes:
         console.note(note)
-    record.charge(fit.ledger)
-    with config_context(assume_finite=True), warnings.catch_warnings(record=True) as later:
-        warnings.simplefilter("always")
-        fitted = _fit(estimator, rows, fit, done)
-    caught += later
-    model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
-    scores = {"training": score_of(model.kind, fitted, rows.y)}
-    if tested is not None:
-        scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
-    shown = (each for each in caught if not issubclass(each.category, InterruptedWarning))
-    notes = [str(each.message) for each in shown] + before + notes
-    notes += notes_on(estimator, rows, network, scores["training"])
-    where, wrong = logged(tracker, estimator, scores)
-    owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
-    if not is_claimed(estimator):
-        model = model.with_details(owners)
-    total = record.total()
-    return Trained(model, owners, scores, record.notes + notes + wrong, where, total)
+    return task, rows, tested
 
 
 def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:
-    """Rows to train on and rows to test on."""
+    """Return rows to train on and rows to test on."""
     import numpy as np
 
     if fraction is None:
@@ -300,48 +215,59 @@ def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Tabl
     count = round(fraction * table.row_count)
     if not 0 < count < table.row_count:
         raise ValueError(
-            f"--test-fraction {fraction:g} of {table.row_count} rows leaves none to test or none "
-            "to train on."
+            f"--test-fraction {fraction:g} of {table.row_count} rows leaves no rows to test on, or "
+            "none to train on. Use another share."
         )
     return table.rows(np.sort(order[count:])), table.rows(np.sort(order[:count]))
 
 
-def _parameters(settings: dict[str, Any]) -> dict[str, Any]:
-    """What the options say of the estimator."""
+def _estimator(
+    task: Task, rows: Rows, data_options: DataOptions, options: dict[str, Any]
+) -> RandomWalk:
+    """Return the estimator that the options describe."""
+    source = click.get_current_context().get_parameter_source("mechanism")
+    if options["epsilon"] is None and source is not ParameterSource.DEFAULT:
+        raise ValueError("--mechanism needs --epsilon and --delta. Pass them, or leave it out.")
     names = (
-        "loss", "penalty", "walk", "update", "laziness", "epsilon", "delta", "protect", "model",
-        "max_rows", "total_rows", "mechanism", "steps", "max_steps", "tol", "batch",
+        "loss", "walk", "update", "laziness", "mechanism", "steps", "max_steps", "tol", "batch"
     )  # fmt: skip
-    noise = settings["model_noise"]
-    delta = settings["delta"] if noise is None or settings["epsilon"] is not None else noise[1]
-    return {name: settings[name] for name in names} | {
-        "delta": delta,
-        "model_privacy": _model_privacy(noise, settings["protect"]),
-        "step_size": settings["step_constant"],
-        "random_state": settings["seed"],
-    }
+    parameters = {name: options[name] for name in names}
+    if (noise := options["model_noise"]) is not None:
+        parameters["model_privacy"] = _model_noise(noise, options["protect"])
+        parameters["delta"] = options["delta"] if options["epsilon"] is not None else noise[1]
+    return data_options.estimator(
+        task, rows, options, options["graph_seed"], step_size=options["step_constant"],
+        random_state=options["seed"], **parameters,
+    )  # fmt: skip
 
 
-def _model_privacy(
-    asked: tuple[float, float, float, float] | None, unit: Unit
-) -> ModelNoise | None:
+def _model_noise(given: tuple[float, float, float, float], unit: Unit) -> ModelNoise:
     from walklearn.privacy import ModelNoise
 
-    if asked is None:
-        return None
-    epsilon, delta, clip, times = asked
+    epsilon, delta, clip, times = given
     if not (times >= 1 and times.is_integer()):
         raise ValueError(
-            f"--model-noise: TIMES counts how often a node adds to the model, so it must be a "
-            f"whole number of at least 1, got {times:g}."
+            "--model-noise: TIMES is a number of contributions and must be a whole number of at "
+            f"least 1, got {times:g}."
         )
     return ModelNoise.calibrate(
         epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times), protect=unit
     )
 
 
+def _tracker_of(options: dict[str, Any]) -> MlflowCallback | None:
+    """Return what logs the fit, checked before the walk begins."""
+    if options["track"] is None:
+        if options["track_owners"]:
+            raise ValueError("--track-owners needs --track mlflow. Pass it, or leave it out.")
+        return None
+    from walklearn.estimators.mlflow_callback import MlflowCallback
+
+    return MlflowCallback(owners_too=options["track_owners"])
+
+
 def _fit(estimator: RandomWalk, rows: Rows, fit: Prepared, done: int) -> Any:
-    """Train with a bar that shows how far the walk is; return what is predicted of the rows."""
+    """Train with a progress bar that starts at `done` updates; return predictions of the rows."""
     from walklearn.progress import progress_bar
 
     steps = estimator.steps and estimator.steps + done
@@ -353,3 +279,31 @@ def _fit(estimator: RandomWalk, rows: Rows, fit: Prepared, done: int) -> Any:
             bar.update(updates - bar.n)
 
         return estimator.set_params(callback=progress).run(fit).predict(rows.X)
+
+
+def _trained(
+    estimator: RandomWalk,
+    rows: Rows,
+    predicted: Any,
+    tested: Table | None,
+    tracker: MlflowCallback | None,
+    console: Console,
+) -> Trained:
+    """Evaluate the model, log it and note what may surprise."""
+    from walklearn.estimators.result import for_the_owner
+    from walklearn.estimators.statements import is_claimed
+    from walklearn.models.score import score_of
+
+    model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
+    scores = {"training": score_of(model.kind, predicted, rows.y)}
+    if tested is not None:
+        scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])
+    for note in notes_on_result(estimator, rows, scores["training"]):
+        console.note(note)
+    values = {f"{name}_{each.measure}": each.value for name, each in scores.items()}
+    numbers = {name: value for name, value in values.items() if value is not None}
+    logged = None if tracker is None else tracker.fitted(estimator, numbers)
+    owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
+    if not is_claimed(estimator):
+        model = model.with_details(owners)
+    return Trained(model, owners, scores, logged)

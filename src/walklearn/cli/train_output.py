@@ -1,4 +1,4 @@
-"""What `walklearn train` says of a model: how good it is, what it revealed, and what to note."""
+"""Output of `walklearn train`: scores, privacy, and notes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from walklearn.cli.console import WIDTH, Console, wrapped_sentences
-from walklearn.cli.tracking import how_to_look_at
 
 if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import Logged
@@ -23,103 +22,83 @@ if TYPE_CHECKING:
     from walklearn.tables import Rows
 
 
-# A private model that closes less than this share of the gap to all right is told of, loudly.
+# A private model that closes less than this share of the gap to a perfect score gets a note.
 HARDLY = 0.1
 
 
 class Trained(NamedTuple):
-    """A trained model, how good it is, and what the user should note.
+    """A trained model and its scores.
 
-    owners: what was computed from the rows. Where something is claimed to be protected, it is
-    told to the owner and not written into the model's directory, which can be published.
-    logged: where else the fit is kept, if --track asked for it. total: the cost of all runs on any
-    of the rows, which also depends on them; None if this run was not recorded.
+    owners: results computed from the rows. If protection is claimed, the owner sees them, and the
+    directory of the model, which can be published, does not contain them. logged: the run of
+    MLflow. total: the cost of all runs on any of the rows; None if this run was not recorded.
     """
 
     model: Model
     owners: dict[str, Any]
     scores: dict[str, Score]
-    notes: list[str]
     logged: Logged | None = None
     total: RecordTotal | None = None
 
     @property
     def is_claimed(self) -> bool:
-        """Whether protection is claimed; the details of the model then tell nothing of the rows."""
+        """True if protection is claimed; the details of the model then reveal no rows."""
         return self.model.details.keys().isdisjoint(self.owners)
 
 
-def notes_before(plan: FitPlan, network: Network, problem: Problem) -> list[str]:
+def notes_on_plan(plan: FitPlan, network: Network, problem: Problem) -> list[str]:
     """Return notes on a plan that may surprise a user, who can then stop before it costs ε."""
     notes = []
     idle = network.graph.node_count - len(set(network.owners.tolist()))
     if idle:
-        notes.append(f"{idle} of {network.graph.node_count} nodes own no rows: they only relay.")
+        notes.append(f"{idle} of {network.graph.node_count} nodes own no rows and only relay.")
     has_memory = plan.update is not None and plan.update.converges
     if not has_memory and _alternates(plan, problem):
         notes.append(
-            "this graph has two sides and the token changes sides at every step, so it never "
-            "mixes. Pass --laziness 0.1."
+            "the walk alternates between two sides of the graph, so it never mixes. Pass "
+            "--laziness 0.1."
         )
     return notes
 
 
-def notes_on(estimator: RandomWalk, rows: Rows, network: Network, score: Score) -> list[str]:
+def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str]:
     """Return notes on results that may surprise a user."""
+    import numpy as np
+
     from walklearn.wording import listed
 
-    notes = _about_privacy(estimator, network, score)
+    notes, noise = list[str](), estimator.model_noise_
+    base = 0.0 if score.baseline is None else score.baseline
+    if noise and score.value is not None and score.value - base < HARDLY * (1.0 - base):
+        than = "THE MEAN" if score.baseline is None else "THE MOST FREQUENT CLASS"
+        notes.append(
+            f"THIS MODEL IS HARDLY BETTER THAN {than} ({score}), because of the noise. What would "
+            "help: a typical spread of every column (--scale) instead of its range, more rows, "
+            f"fewer columns, a larger ε{', --protect rows' * (noise.protect == 'node')}."
+        )
+    if noise and noise.protect == "node" and np.bincount(estimator.graph.owners).max() == 1:
+        notes.append("every node has one row, so --protect node and --protect rows are equal.")
     clipped = getattr(estimator, "clipped_rows_", 0)
     if clipped:
         notes.append(
             f"{clipped} of {len(rows.y)} rows were longer than the feature bound "
-            f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Bring "
-            "columns to one scale by public numbers (--scale age=50,20), or raise the bound."
+            f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Declare "
+            "public scales of the columns (--scale age=50,20), or raise the bound."
         )
-    cut = rows.encoding.wholly_cut_off(rows.X)
-    if cut:
-        notes.append(
-            f"every value of {listed(cut)} is beyond the declared scale and was cut off. Correct "
-            f"the centre and spread, such as --scale {quote(f'{cut[0]}=CENTRE,SPREAD')}, or the "
-            "range."
-        )
-    crushed = rows.encoding.crushed(rows.X)
-    if crushed:
-        notes.append(
-            f"the values of {listed(crushed)} lie in a small part of the declared range: they are "
-            "nearly the same number, and noise drowns them. Declare what is typical of them "
-            f"instead, such as --scale {quote(f'{crushed[0]}=CENTRE,SPREAD')}; the few that are "
-            "far out are cut off."
-        )
+    for names, problem in (
+        (rows.encoding.wholly_cut_off(rows.X), "beyond the declared scale and were cut off"),
+        (rows.encoding.crushed(rows.X), "in a small part of the declared range, so noise hides "
+         "their differences"),
+    ):  # fmt: skip
+        if names:
+            notes.append(
+                f"the values of {listed(names)} are {problem}. Declare a typical centre and "
+                f"spread, such as --scale {quote(f'{names[0]}=CENTRE,SPREAD')}."
+            )
     if len(rows.y) < 10 * rows.X.shape[1]:
         notes.append(
-            f"{len(rows.y)} rows are few for {rows.X.shape[1]} features: look at the accuracy on "
-            "rows that were not trained on (--test-fraction 0.2)."
-        )
-    return notes
-
-
-def _about_privacy(estimator: RandomWalk, network: Network, score: Score) -> list[str]:
-    """What the owner of private rows should know first."""
-    import numpy as np
-
-    noise, notes = estimator.model_noise_, list[str]()
-    if noise is None:
-        return notes
-    base = 0.0 if score.baseline is None else score.baseline
-    if score.value is not None and score.value - base < HARDLY * (1.0 - base):
-        than = "the most frequent class alone" if score.baseline is not None else "the mean alone"
-        notes.append(
-            f"THIS MODEL IS HARDLY BETTER THAN {than.upper()} ({score}): the noise that ε asks for "
-            "drowns the rows. What would help: a typical spread of every column (--scale) instead "
-            "of its range, more rows, fewer columns, a larger ε"
-            + (", or --protect rows." if noise.protect == "node" else ".")
-        )
-    alone = np.bincount(network.owners).max() == 1
-    if noise.protect == "node" and alone:
-        notes.append(
-            "every node has one row, so --protect node and --protect rows claim the same, at the "
-            "same price."
+            f"{len(rows.y)} rows are few for {rows.X.shape[1]} features. Check the accuracy on "
+            "other rows (--test-fraction 0.2)."
         )
     return notes
 
@@ -135,23 +114,23 @@ def _alternates(plan: FitPlan, problem: Problem) -> bool:
     return bool(scores.min() == scores.max())
 
 
-def facts_of(trained: Trained) -> dict[str, Any]:
-    """Plain JSON values; what was computed from the rows is kept apart from what may be told."""
-    model, owners, notes = trained.model, dict(trained.owners), {"notes": trained.notes}
+def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:
+    """Return the JSON document, where results computed from the rows are kept apart."""
+    model, owners, public = trained.model, dict(trained.owners), dict[str, Any]()
     names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
-    facts = {name: getattr(model, name) for name in names}
+    document = {name: getattr(model, name) for name in names}
+    document["training"] = {n: value for n, value in model.details.items() if n not in owners}
     if trained.logged is not None:
-        facts["mlflow"] = trained.logged._asdict()
-    training = {name: value for name, value in model.details.items() if name not in owners}
+        document["mlflow"] = trained.logged._asdict()
     if trained.total is not None:
         owners |= {"all_runs": str(trained.total), "total": trained.total.to_dict()}
-    if trained.is_claimed:  # notes tell of accuracy, and of how many rows were shortened
-        return facts | {"training": training, "for_the_owner_alone": owners | notes}
-    return facts | {"training": training, "for_the_owner_alone": owners} | notes
+    # Notes disclose the accuracy, and how many rows were shortened.
+    (owners if trained.is_claimed else public)["notes"] = notes
+    return document | {"for_the_owner_alone": owners} | public
 
 
-def tell(console: Console, trained: Trained, out: Path) -> None:
-    """Print what was trained, how good it is, and what it revealed."""
+def print_result(console: Console, trained: Trained, out: Path) -> None:
+    """Print the scores of a model, and its privacy."""
     from walklearn.wording import plural
 
     model, details = trained.model, {**trained.model.details, **trained.owners}
@@ -167,50 +146,42 @@ def tell(console: Console, trained: Trained, out: Path) -> None:
     ]
     console.print_table(["", ""], rows, title=f"A {model.kind} of {model.target!r}")
     console.print()
-    total = []
+    lines, headings = list[str](), ["protected", "not_protected", "taken_to_be_public"]
     if trained.total is not None:
-        total = [f"Total over all runs on any of these rows, {trained.total}"]
-    if console.verbose:
-        _tell_privacy(console, trained, out)
-        for line in total:
-            console.print(line)
-    else:
-        private, *others = (f"{name}: {what}" for name, what in _privacy_in_short(model).items())
-        for line in (click.wrap_text(private, WIDTH, "", "  "), *total):
-            console.print(line)
-        for line in others:
-            console.print(click.wrap_text(line, WIDTH, "", "  "))
-        if trained.is_claimed:
-            _list(console, model, "taken_to_be_public")
-        console.print(f"More: --verbose, or {out / 'report.md'}.")
+        lines.append(f"Total over all runs on any of these rows, {trained.total}")
+    if not console.verbose:
+        claim = f"{model.claim}, in this fit alone" if model.claim.is_private else "nothing"
+        unprotected = f"Not private: {model.privacy['not_protected'][0]}"
+        lines.insert(0, click.wrap_text(f"Private: {claim}.", WIDTH, "", "  "))
+        lines.append(click.wrap_text(unprotected, WIDTH, "", "  "))
+        headings = headings[2:] if trained.is_claimed else []
+    for heading in headings:
+        if model.privacy[heading]:
+            lines.append(f"{heading.replace('_', ' ').capitalize()}:")
+            lines.append(wrapped_sentences(model.privacy[heading]))
+    if console.verbose and trained.is_claimed:
+        publish = ", so you can publish it" if model.claim.is_private else ""
+        lines.append(click.wrap_text(
+            "Rows, loss and accuracy above are computed from the rows, and no ε covers them. They "
+            f"are private to you. {out} does not contain them{publish}.", WIDTH))  # fmt: skip
+    if not console.verbose:
+        lines.append(f"More: --verbose, or {out / 'report.md'}.")
     if trained.logged is not None:
-        console.print("\n" + how_to_look_at(trained.logged))
+        lines.append("\n" + location_of(trained.logged))
+    for line in lines:
+        console.print(line)
     console.print(f"\nThe model is in {out}. Next: walklearn predict {quote(str(out))} new.csv")
 
 
-def _privacy_in_short(model: Model) -> dict[str, str]:
-    """Return the claim, and the most important part that no claim covers."""
-    claim = f"{model.claim}, in this fit alone" if model.claim.is_private else "nothing"
-    return {"Private": f"{claim}.", "Not private": model.privacy["not_protected"][0]}
+def location_of(logged: Logged) -> str:
+    """Return the location of a run of MLflow, with the command that shows it.
 
-
-def _list(console: Console, model: Model, heading: str) -> None:
-    console.print(f"{heading.replace('_', ' ').capitalize()}:")
-    console.print(wrapped_sentences(model.privacy[heading]))
-
-
-def _tell_privacy(console: Console, trained: Trained, out: Path) -> None:
-    model = trained.model
-    for heading in ("protected", "not_protected", "taken_to_be_public"):
-        if model.privacy[heading]:
-            _list(console, model, heading)
-            console.print()
-    if trained.is_claimed:
-        real = model.claim.is_private
-        owners = (
-            "Rows, loss and accuracy above are computed from the rows, and no ε covers them. They "
-            f"are for you alone. {out} does not contain them" + (
-                ", so that you can publish it." if real else "."
-            )
-        )  # fmt: skip
-        console.print(click.wrap_text(owners, WIDTH))
+    >>> from walklearn.estimators.mlflow_callback import Logged
+    >>> print(location_of(Logged("3f2a", "sqlite:///mlflow.db")))
+    MLflow run 3f2a in sqlite:///mlflow.db. Show it with:
+      mlflow ui --backend-store-uri sqlite:///mlflow.db
+    """
+    run = f"MLflow run {logged.run_id} in {logged.store}."
+    if logged.store.startswith(("http", "databricks")):
+        return run
+    return f"{run} Show it with:\n  mlflow ui --backend-store-uri {quote(logged.store)}"

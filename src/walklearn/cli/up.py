@@ -73,7 +73,7 @@ def up(
         from walklearn.node.trial.two_gaussians import Trial
 
     privacy = None if epsilon is None or delta is None else (epsilon, delta)
-    drawn = described_graph(graph, nodes, seed, usual=20)
+    drawn = described_graph(graph, nodes, seed, default=20)
     if not 2 <= drawn.node_count <= MAX_NODES:
         raise BadInput(
             f"{graph} has {drawn.node_count} nodes, and each is a process of this machine: take 2 "
