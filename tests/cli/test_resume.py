@@ -71,8 +71,8 @@ def test_what_cannot_be_resumed_is_refused(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     for options, why in (
         ((*ASKED, *PRIVATE), "a private training"),
-        (ASKED, "there is no"),
-        (ASKED[:4], "there is no"),
+        (ASKED, "does not exist"),
+        (ASKED[:4], "does not exist"),
     ):
         result = invoke("train", rows, *options, "--out", out, "--resume")
         assert result.exit_code == 2

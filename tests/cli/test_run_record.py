@@ -15,10 +15,10 @@ import pytest
 from tests.running import invoke
 from walklearn import RandomWalkClassifier
 from walklearn.cli import main
-from walklearn.cli.run_record import RunRecord
 from walklearn.fitting import training
 from walklearn.models import Model
-from walklearn.privacy import Ledger, OwnerRecord
+from walklearn.privacy import OwnerRecord
+from walklearn.privacy.accounting.owner_record import RowSet
 from walklearn.privacy.mechanisms import Laplace
 from walklearn.tables import read_table
 from walklearn.tables.row_marks import table_blocks
@@ -220,14 +220,15 @@ def test_a_row_is_recognised_without_the_column_that_names_its_node(data: Path) 
 def test_a_file_that_is_rewritten_after_it_was_read_is_charged_as_it_was_read(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, real = data.read_text(), RunRecord.charge
+    before, real = data.read_text(), OwnerRecord.mark
 
-    def rewrite(record: RunRecord, ledger: Ledger) -> None:
+    def rewrite(record: OwnerRecord, blocks: Any) -> RowSet:
         data.write_text("a,b,y\n1,2,yes\n")
-        real(record, ledger)
+        return real(record, blocks)
 
-    monkeypatch.setattr(RunRecord, "charge", rewrite)
-    train(data, *PRIVATE)
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnerRecord, "mark", rewrite)
+        train(data, *PRIVATE)
     assert recorded(data) == (0, 0)
     data.write_text(before)
     assert recorded(data) == (1, 0)

@@ -79,7 +79,7 @@ def test_a_training_tells_its_owner_of_a_range_that_crushes(rows: Path) -> None:
     scales = ("--range", "blood pressure=0,5000", "--scale", "age=50,20")
     result = invoke(*common, *scales, "--out", rows.with_name("one"))
     assert result.exit_code == 0, result.output
-    assert "'blood pressure' lie in a small part" in " ".join(result.stderr.split())
+    assert "'blood pressure' are in a small part" in " ".join(result.stderr.split())
     scales = ("--scale", "*=50,20", "--scale", "blood pressure=105,10")
     result = invoke(*common, *scales, "--out", rows.with_name("other"))
     assert "small part" not in result.stderr

@@ -309,18 +309,16 @@ TYPED: dict[str, tuple[str, ...]] = {
         "train rows.csv --target y --test rows.csv --test-fraction 0.5 --out m",
         "--test ", "--test-fraction"),
     "advice on what the file says": ("advise rows.csv --target y --nodes 7", "--nodes", "rows.csv"),
-    "a model in the way and a wrong column": (
-        "train rows.csv --target z --out model", "'z'", "'a', 'b' and 'y'", "Also: model"),
-    "a model in the way and a wrong penalty": (
-        "train rows.csv --target y --penalty nan --out model", "penalty", "nan", "Also: model"),
-    "a model in the way and a loss of numbers": (
-        "train rows.csv --target y --loss huber --out model", "logistic", "'huber'", "Also: model"),
+    "a model in the way": ("train rows.csv --target y --out model", "model already", "--force"),
+    "a wrong column": ("train rows.csv --target z --out m", "'z'", "'a', 'b' and 'y'"),
+    "a wrong penalty": ("train rows.csv --target y --penalty nan --out m", "penalty", "nan"),
+    "a loss of numbers": ("train rows.csv --target y --loss huber --out m", "logistic", "'huber'"),
     "no task under privacy": (
         "train rows.csv --target y --epsilon 3 --delta 1e-5 --feature-bound 1 --out m",
         "--task classification", "--task regression"),
-    "a model in the way and no privacy": (
+    "a δ above 1": (
         "train rows.csv --target y --epsilon 3 --delta 2 --feature-bound 1 "
-        "--task classification --out model", "delta", "2.0", "Also: model"),
+        "--task classification --out m", "delta", "2.0"),
     "a negative penalty": ("train rows.csv --target y --penalty -1 --out m", "'--penalty'", ">=0"),
     "a negative step": (
         "train rows.csv --target y --step-constant -1 --out m", "'--step-constant'", ">0"),

@@ -41,7 +41,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "these."),
     "no target": (
         "train people.csv --out m",
-        "which column is to be predicted? Pass --target; people.csv has the columns 'age', "
+        "--target is missing. Pass the column to predict; the columns of people.csv are 'age', "
         "'label', 'city', 'name' and 'country'."),
     "a misspelt target": (
         "train people.csv --target lable --out m",
@@ -49,12 +49,11 @@ SHELL: dict[str, tuple[str, str]] = {
         "'city', 'name' and 'country'."),
     "a target that never changes": (
         "train people.csv --target country --out m",
-        "the target 'country' is Norway in every row, so there is nothing to learn. Is it the "
-        "right column?"),
+        "the target 'country' is Norway in every row. Choose another target."),
     "a target of names": (
         "train people.csv --target name --out m",
-        "the target 'name' has 120 different values in 120 rows, too many for classes. Is it the "
-        "right column?"),
+        "the target 'name' has 120 different values in 120 rows, too many for classes. Choose "
+        "another target."),
     "regression of words": (
         "train people.csv --target label --task regression --out m",
         "the target 'label' is text, such as 'no', and regression predicts numbers. Use --task "
@@ -107,8 +106,8 @@ SHELL: dict[str, tuple[str, str]] = {
         "with a point, as 36.5 or 1234.5, or leave the column out (--drop temperature)."),
     "a graph that does not fit the rows": (
         "train rows.csv --target label --drop site --graph edges.txt --out m",
-        "edges.txt has 10 nodes and there are 120 rows. Say which column names the node that owns "
-        "a row (--node-column), or let the graph have a node for each row (--graph erdos-renyi)."),
+        "edges.txt has 10 nodes, and there are 120 rows. Pass --node-column, the column that names "
+        "the node that owns a row, or a graph with a node for each row (--graph erdos-renyi)."),
     "a misspelt graph": (
         "train rows.csv --target label --graph rign --out m",
         "'rign' is neither a family of graphs nor an existing file. Did you mean 'ring'? The "
@@ -117,20 +116,18 @@ SHELL: dict[str, tuple[str, str]] = {
         '"3 7" on each line.'),
     "epsilon without delta": (
         "train rows.csv --target label --epsilon 3 --feature-bound 8 --out m",
-        "--epsilon was given without --delta. Privacy is a pair, such as --epsilon 3 --delta "
-        "1e-5."),
+        "--epsilon needs --delta. Pass both, such as --epsilon 3 --delta 1e-5."),
     "privacy without a bound": (
         "train rows.csv --target label --epsilon 3 --delta 0.03 --out m",
-        "privacy needs a public scale of every column, and one taken from the data would leak. "
-        "Declare what is typical of 'age', 'income' and 'site', such as --scale age=50,20 (centre "
-        "and spread; '*' for all), a --range, or a --schema file (walklearn schema writes one to "
-        "be filled in); or pass --feature-bound, a length that rows are shortened to."),
+        "privacy needs a public scale of 'age', 'income' and 'site', and one from the data would "
+        "leak. Declare it, such as --scale age=50,20 (typical centre and spread; '*' for all "
+        "columns), as a --range, or in a --schema file (`walklearn schema` writes a template); or "
+        "pass --feature-bound."),
     "privacy with categories from the data": (
         f"train cities.csv --target label {PRIVATE} --out m",
-        "under privacy the categories of 'city' must not be taken from the data: which of them "
-        "occur would tell of the rows. Declare all that could occur, such as --categories "
-        "city=a,b,c or in a --schema file, or leave the column out with --drop city. If it names "
-        "the node that owns a row: --node-column city."),
+        "privacy needs public categories of 'city', and those in the data would leak. Declare all "
+        "possible ones, such as --categories city=a,b,c or in a --schema file; or leave the column "
+        "out with --drop city, or use it as --node-column city."),
     "a privacy target out of reach": (
         f"train rows.csv --target label {CONSTANTS} --mechanism gamma --out m",
         "no noise level gives delta <= 0.03 at epsilon = 3 for bounds 0.251..16.251: the floor is "
@@ -175,7 +172,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "the graph 'ring' needs a number of nodes (nodes, --nodes)."),
     "a network of another size than its graph": (
         "up --nodes 4 --graph edges.txt --out m",
-        "--nodes is 4, and edges.txt has 10 nodes: pass --nodes 10, or leave it out."),
+        "--nodes is 4, and edges.txt has 10 nodes. Pass --nodes 10, or leave it out."),
     "an export of unknown kind": (
         "export there model.pkl",
         "cannot tell from the name model.pkl what to write: end it in .onnx (ONNX) or .joblib (a "
