@@ -36,9 +36,8 @@ SHELL: dict[str, tuple[str, str]] = {
         "poeple.csv does not exist, did you mean 'people.csv'?"),
     "a spreadsheet": (
         "train people.xlsx --target label --out m",
-        "people.xlsx: cannot tell from the name what kind of file this is. Known are .csv, .tsv, "
-        ".txt, .parquet, .npz, .svmlight, .libsvm, .svm, and .csv.gz; save the data as one of "
-        "these."),
+        "people.xlsx has an unknown suffix. Save the data as .csv, .tsv, .txt, .parquet, .npz, "
+        ".svmlight, .libsvm, .svm or .csv.gz."),
     "no target": (
         "train people.csv --out m",
         "--target is missing. Pass the column to predict; the columns of people.csv are 'age', "
@@ -61,8 +60,8 @@ SHELL: dict[str, tuple[str, str]] = {
     "a column of names": (
         "train people.csv --target label --out m",
         "people.csv: column 'name' is text with 120 different values in 120 rows, such as 'person "
-        "0', 'person 1' and 118 others: that is a name or a number in disguise, not a category. "
-        "Leave the column out (--drop name), or write numbers as 1234.5."),
+        "0', 'person 1' and 118 others: these are names or numbers, not categories. Leave the "
+        "column out (--drop name), or write numbers as 1234.5."),
     "a letter among numbers": (
         "train letter.csv --target label --out m",
         "letter.csv, row 17 (line 18), column 'age': 'abc' is not a number, as others in this "
@@ -102,7 +101,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "spaces need a comma or a tab between them), got '0 1 heavy'."),
     "numbers with a decimal comma": (
         "train comma.csv --target label --out m",
-        "comma.csv: column 'temperature' holds numbers with a comma, such as '36,5'. Write them "
+        "comma.csv: column 'temperature' has numbers with a comma, such as '36,5'. Write them "
         "with a point, as 36.5 or 1234.5, or leave the column out (--drop temperature)."),
     "a graph that does not fit the rows": (
         "train rows.csv --target label --drop site --graph edges.txt --out m",
@@ -157,8 +156,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "ledger.json, report.md."),
     "predicting from other columns": (
         "predict there letter.csv",
-        "letter.csv has no column 'income'. The model needs 'age' and 'income'; there are 'age' "
-        "and 'label'."),
+        "letter.csv has no column 'income'. Its columns are 'age' and 'label'."),
     "predictions in a directory that is not there": (
         "predict there rows.csv --out no/p.csv",
         "there is no directory no. Make it first: mkdir -p no"),

@@ -77,7 +77,7 @@ def test_mistakes_in_options() -> None:
         declared_by(None, [], ["age=0,old"], [])
     with pytest.raises(ValueError, match=r"two numbers"):
         declared_by(None, [], [], ["age=1"])
-    with pytest.raises(ValueError, match=r"spread and cut_off positive"):
+    with pytest.raises(ValueError, match=r"a positive cut_off"):
         declared_by(None, [], [], ["age=1,0"])
 
 

@@ -1,8 +1,8 @@
-"""Rows from the files people have: CSV, Parquet, NumPy's npz, SVMlight.
+"""Rows from files: CSV, Parquet, NumPy's npz, SVMlight.
 
-`read_table` gives the columns of a file, each of numbers or of text, with every cell checked;
-`read_rows` makes of them what a `Problem` needs. A message names the file, the row (counted from
-1, with its line) and the column, and says what to do.
+`read_table` reads the columns of a file, each of numbers or of text, with every cell checked;
+`read_rows` encodes them for a `Problem`. Errors name the file, the row (counted from 1, with its
+line) and the column.
 
 >>> import tempfile, pathlib
 >>> from walklearn.tables import read_rows
@@ -18,5 +18,5 @@
 
 import lazy_loader
 
-# On first use: nobody who simulates reads tables.
+# Loaded on first use, because simulations need no tables.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,7 +1,7 @@
-"""`CsvColumn`: the cells of one column of a CSV file, taken in block by block.
+"""`CsvColumn`: the cells of one column of a CSV file, added block by block.
 
-A block is numbers where all of its cells are, otherwise texts; what the column is, and which cell
-is wrong, is told of all blocks together, so that it does not matter where one ends.
+A block is numbers if all of its cells are, otherwise texts. The kind of the column and a wrong cell
+are decided over all blocks together, so the size of blocks makes no difference.
 
 >>> column = CsvColumn("age")
 >>> column.add(["30", "41.5"]); column.add(["29"])
@@ -11,39 +11,36 @@ array([30. , 41.5, 29. ])
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.tables.table import DataError, Place, check_cells, reads_as_number, unusable
+from walklearn.tables.table import Place, check_cells, no_number, reads_as_number, unusable
 from walklearn.wording import plural
 
 Array = NDArray[Any]
 
-MAX_ROOM = 2**20  # numbers in one piece of memory; many small ones, freed, would leave holes
 MISSING = {"", "na", "n/a", "nan", "null", "nil", "?"}
 
 
 class CsvColumn:
-    """The cells of a column, as numbers as long as they are.
+    """The cells of a column: numbers, unless one of them is a text.
 
-    declared_text: whatever they look like they are text, and no word among them stands for a
-    missing value.
+    declared_text: all cells are texts, and no word among them stands for a missing value.
     """
 
     def __init__(self, name: str, declared_text: bool = False) -> None:
         self.name, self.declared_text = name, declared_text
-        self._blocks: list[Array] = []  # float64 for numbers, objects for texts
-        self._room, self._filled = np.empty(0), 0  # where numbers lie
-        self._known: dict[str, str] = {}  # a text that occurs often is kept once
+        self._blocks: list[Any] = []  # arrays of Python for numbers, of NumPy for texts
+        self._known: dict[str, str] = {}  # equal texts share one object
 
     @property
     def has_texts(self) -> bool:
-        """Whether there has been a block that is not all numbers."""
+        """True if some block is not all numbers."""
         return bool(self._known)
 
     def add(self, cells: Sequence[str], chosen: Array | slice = slice(None)) -> None:
@@ -57,80 +54,59 @@ class CsvColumn:
         self._blocks.append(np.array(texts, dtype=object)[chosen])
 
     def add_numbers(self, numbers: Array) -> None:
-        """Append a block of cells that were found to be numbers; they are copied."""
-        if not len(numbers):  # of a block of blank lines
+        """Append a block of numbers, which are copied."""
+        if not len(numbers):  # a block of blank lines
             return
-        if self._filled + len(numbers) > len(self._room):
-            size = max(len(numbers), min(2 * len(self._room), MAX_ROOM))
-            self._room, self._filled = np.empty(size), 0
-        start, end = self._filled, self._filled + len(numbers)
-        self._room[start:end] = numbers
-        self._filled = end
-        if self._blocks and self._blocks[-1].base is self._room:  # one block with the last
-            start -= len(self._blocks.pop())
-        self._blocks.append(self._room[start:end])
+        if not self._blocks or not isinstance(self._blocks[-1], array):
+            self._blocks.append(array("d"))
+        self._blocks[-1].frombytes(np.ascontiguousarray(numbers).view(np.uint8))
 
     def finish(self, place: Place) -> Array:
-        """Give all cells of the column, or raise an error for the first that does not fit."""
-        if all(block.dtype != object for block in self._blocks):
-            return check_cells(self.name, self.cells(), place)
-        if not self.declared_text:
+        """Return all cells of the column, or raise a DataError for the first wrong one."""
+        if self.has_texts and not self.declared_text:
             self._check_text(place)
         cells = self.cells()
-        return check_cells(self.name, cells, place) if "" in self._known else cells
+        if cells.dtype == object and "" not in self._known:
+            return cells
+        return check_cells(self.name, cells, place)
 
     def cells(self) -> Array:
         """Return all cells, unchecked: numbers, or objects if any of them is a text."""
         # One array takes the place of the blocks in memory.
-        if len(self._blocks) != 1:
-            self._blocks = [np.concatenate(self._blocks or [np.empty(0)])]
-            self._room = np.empty(0)
-        return self._blocks[0]
+        parts = [np.asarray(block) for block in self._blocks] or [np.empty(0)]
+        self._blocks = parts if len(parts) == 1 else [np.concatenate(parts)]
+        cells: Array = self._blocks[0]
+        return cells
 
     def _check_text(self, place: Place) -> None:
-        """Raise an error for a missing value, or for a text in a column that holds numbers too."""
-        numbers = [block for block in self._blocks if block.dtype != object]
-        has_numbers = any(not np.isnan(block).all() for block in numbers) or any(
-            reads_as_number(cell) and not _is_missing(cell) for cell in self._known
+        """Raise a DataError for a missing value, or for a text in a column that has numbers too."""
+        numbers = [block for block in self._blocks if isinstance(block, array)]
+        missing = {cell for cell in self._known if _is_missing(cell)}
+        no_numbers = {cell for cell in self._known if not reads_as_number(cell)} - missing
+        has_numbers = any(not np.isnan(block).all() for block in numbers) or (
+            len(self._known) > len(missing) + len(no_numbers)
         )
-        wrong = {
-            cell
-            for cell in self._known
-            if _is_missing(cell) or (has_numbers and not reads_as_number(cell))
-        }
+        wrong = missing | no_numbers if has_numbers else missing
         if not wrong and not numbers:
             return
-        rows = list(self._rows_of(wrong))
-        row, cell = rows[0]
-        if _is_missing(cell):
-            shown = "" if not cell or reads_as_number(cell) else f" ({cell!r})"
-            raise unusable(self.name, place(row), f"the value is missing{shown}", len(rows))
-        comma = " Write it with a decimal point." if re.fullmatch(r"-?\d+,\d+", cell) else ""
-        raise DataError(
-            f"{place(row)}, column {self.name!r}: {cell!r} is not a number, as others in this "
-            f"column are ({plural(len(rows), 'such row')}).{comma} Correct it, or if the column "
-            f"is text, declare it (--text {self.name})."
-        )
-
-    def _rows_of(self, wrong: set[str]) -> Iterator[tuple[int, str]]:
-        """Row and cell of what is wrong: these texts, and NaN among numbers."""
-        start = 0
-        for block in self._blocks:
-            if block.dtype == object:
-                found = [at for at, cell in enumerate(block) if cell in wrong]
-            else:
-                found = np.flatnonzero(np.isnan(block)).tolist()
-            yield from ((start + at, str(block[at])) for at in found)
-            start += len(block)
+        cells = self.cells()
+        rows = [row for row, cell in enumerate(cells) if cell in wrong or cell != cell]
+        row, cell = rows[0], cells[rows[0]]
+        if cell in no_numbers:
+            others = f", as others in this column are ({plural(len(rows), 'such row')})"
+            remedy = f", or if the column is text, declare it (--text {self.name})"
+            raise no_number(self.name, place(row), cell, others, remedy)
+        word = "" if not cell or reads_as_number(cell) else f" ({cell!r})"
+        raise unusable(self.name, place(row), f"missing{word}", len(rows))
 
 
 def _is_missing(cell: str) -> bool:
-    """Whether the cell is a word for a missing value, or NaN however it is written."""
+    """True for a word that stands for a missing value, and for NaN in any notation."""
     return cell.lower() in MISSING or (reads_as_number(cell) and np.isnan(float(cell)))
 
 
 def _numbers(cells: Sequence[str]) -> Array | None:
-    """The cells as numbers; None if any is none. Python strips more kinds of space than NumPy."""
+    """Return cells as numbers, or None if one is none. Python strips more spaces than NumPy."""
     with suppress(ValueError):
         return np.array(cells, dtype=np.float64)
     with suppress(ValueError):

@@ -1,17 +1,16 @@
-"""CSV files, read with care: every row must fit the header and every column be of one kind.
+"""CSV files, read by Python's reader: rows must fit the header, and a column has one kind.
 
-A column whose cells are all numbers is numbers; one in which none is, is text. A mixture is an
-error that names the first cell that does not fit, unless the column was declared as text.
-Cells may be quoted, the file may begin with a byte order mark, and the separator is guessed
-from the header among comma, semicolon, tab and bar.
+A column is numbers if all of its cells are, and text if none is. A mixture is an error that names
+the first wrong cell, unless the column was declared as text. Cells may be quoted, the file may
+begin with a byte order mark, and the separator is guessed from the header among comma, semicolon,
+tab and bar.
 """
 
 from __future__ import annotations
 
 import csv
-from array import array
 from codecs import BOM_UTF8
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
@@ -23,58 +22,58 @@ from walklearn.progress import OnPosition, reading_bar
 from walklearn.tables.compressed import open_bytes, open_text
 from walklearn.tables.csv_blocks import NotPlain, check_plain, read_blocks
 from walklearn.tables.csv_column import CsvColumn
-from walklearn.tables.table import DataError, Table, no_column, place, reads_as_number
+from walklearn.tables.table import DataError, Table, check_header, reads_as_number, row_of
 from walklearn.wording import plural
 
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 20_000
-Columns = tuple[list[CsvColumn], "array[int]"]  # with the line of each row
+Content = tuple[list[CsvColumn], int, str]  # columns, number of rows, separator
 LARGE = 2**22  # bytes: a smaller file is read before pyarrow is imported
 
 
 def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = ()) -> Table:
     """Read the columns of a CSV file with a header.
 
-    delimiter: what separates cells; guessed if None. text: columns that are text whatever
-    they look like, and in which no word stands for a missing value. A large file is read with
-    pyarrow where that is installed; it makes no difference to the table or to a message.
+    delimiter: what separates cells; guessed if None. text: columns that are text even if they look
+    like numbers, and in which no word stands for a missing value. A large file is read with pyarrow
+    if that is installed, with the same table and the same messages.
     """
-    columns, lines = _read_columns(path, delimiter, text)
-    where = partial(place, str(path), lines)
-    found = {column.name: partial(column.finish, where) for column in columns}
-    unchecked = {column.name: column.cells for column in columns}
-    return Table(found, len(lines), str(path), lines, unchecked=unchecked)
-
-
-def _read_columns(path: Path, delimiter: str | None, text: Collection[str]) -> Columns:
-    encoding, is_large = encoding_of(path), path.stat().st_size >= LARGE
+    content, encoding = None, _encoding_of(path)
+    is_large = path.stat().st_size >= LARGE and encoding == "utf-8-sig"
     try:
         with reading_bar(path) as on_position:
-            if is_large and encoding == "utf-8-sig" and find_spec("pyarrow"):
-                # Whatever is wrong, the careful reader knows best how to say it.
+            if is_large and find_spec("pyarrow"):
+                # Python's reader has the best messages for whatever is wrong.
                 with suppress(NotPlain, DataError, UnicodeDecodeError, csv.Error):
-                    return _read_blocks(path, delimiter, text, on_position)
-            with open_text(path, encoding, newline="") as file:
-                return _read(file, str(path), delimiter, text, on_position)
+                    content = _read_blocks(path, delimiter, text, on_position)
+            if content is None:
+                with open_text(path, encoding, newline="") as file:
+                    content = _read(file, str(path), delimiter, text, on_position)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not text in UTF-8 (byte {error.object[error.start]:#x} at position "
             f"{error.start}). Save it as 'CSV UTF-8', or convert it: "
             f"iconv -f latin1 -t utf-8 {path.name} > new.csv"
         ) from error
+    columns, count, separator = content
+    where = partial(_row_with_line, path, encoding, separator)
+    checked = {column.name: partial(column.finish, where) for column in columns}
+    unchecked = {column.name: column.cells for column in columns}
+    return Table(checked, count, str(path), where, unchecked)
 
 
 def _read(
     file: TextIO, source: str, delimiter: str | None, text: Collection[str], on_position: OnPosition
-) -> Columns:
-    """Read cell by cell with Python's reader, which allows for everything."""
-    separator = separator_of(source, file.readline(), delimiter)
+) -> Content:
+    """Read cell by cell with Python's reader, which accepts every dialect."""
+    separator, count = _separator_of(source, file.readline(), delimiter), 0
     file.seek(0)
-    reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
+    reader = _reader(file, separator)
     try:
         columns = _columns(source, next(reader), separator, text)
-        lines = array("q")
-        for block in _blocks(_checked(reader, source, len(columns), lines)):
+        rows = _checked(reader, source, len(columns))
+        while block := list(islice(rows, ROWS_AT_ONCE)):
+            count += len(block)
             for column, cells in zip(columns, zip(*block, strict=True), strict=True):
                 column.add(cells)
             on_position(file.buffer.tell())
@@ -83,31 +82,33 @@ def _read(
             f"{source}, line {reader.line_num}: {error}. Quotes come in pairs; one inside a "
             'quoted cell is doubled: "say ""hello"" to her".'
         ) from error
-    return columns, lines
+    return columns, count, separator
 
 
 def _read_blocks(
     path: Path, delimiter: str | None, text: Collection[str], on_position: OnPosition
-) -> Columns:
-    """Read with pyarrow; `NotPlain` where only the careful reader can be relied on."""
+) -> Content:
+    """Read with pyarrow; raise `NotPlain` if Python's reader might read the file differently."""
     with open_bytes(path) as file:
         header = file.readline().removeprefix(BOM_UTF8)
-        separator = separator_of(str(path), header.decode(), delimiter)
+        separator = _separator_of(str(path), header.decode(), delimiter)
         if separator not in DELIMITERS:
             raise NotPlain
         check_plain(header, separator)
-        [names] = csv.reader(
-            [header.decode()], delimiter=separator, skipinitialspace=True, strict=True
-        )
+        [names] = _reader([header.decode()], separator)
         columns = _columns(str(path), names, separator, text)
-        return columns, read_blocks(file, columns, separator, on_position)
+        return columns, read_blocks(file, columns, separator, on_position), separator
 
 
-def separator_of(source: str, first_line: str, delimiter: str | None) -> str:
-    """What separates cells: what was said, or what the first line has most of."""
+def _reader(lines: Iterable[str], separator: str) -> Any:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+
+
+def _separator_of(source: str, first_line: str, delimiter: str | None) -> str:
+    """Return the separator of cells: the given one, or the most frequent in the first line."""
     if not first_line.strip():
         raise DataError(
-            f"{source} is empty, or its first line is: the first line names the columns."
+            f"{source} has an empty first line, or no lines: the first line names the columns."
         )
     return delimiter or max(DELIMITERS, key=first_line.count)
 
@@ -115,57 +116,53 @@ def separator_of(source: str, first_line: str, delimiter: str | None) -> str:
 def _columns(
     source: str, header: Sequence[str], separator: str, text: Collection[str]
 ) -> list[CsvColumn]:
-    names = _check_header(source, [name.strip() for name in header], separator)
-    for name in text:
-        if name not in names:
-            raise no_column(source, name, names)
-    return [CsvColumn(name, name in text) for name in names]
-
-
-def _checked(reader: Any, source: str, width: int, lines: array[int]) -> Iterator[list[str]]:
-    """The rows that are not blank, each as long as the header."""
-    after = reader.line_num
-    for row in reader:
-        if row:
-            lines.append(after + 1)
-            if len(row) != width:
-                raise DataError(
-                    f"{place(source, lines, len(lines) - 1)} has {plural(len(row), 'cell')}, the "
-                    f"header has {width}: {reader.dialect.delimiter.join(row)[:80]!r}. Put a "
-                    "cell that contains the separator in quotes, and give every column a cell."
-                )
-            yield row
-        after = reader.line_num
-
-
-def _blocks(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
-    while block := list(islice(rows, ROWS_AT_ONCE)):
-        yield block
-
-
-def _check_header(source: str, names: list[str], delimiter: str) -> list[str]:
+    names = [name.strip() for name in header]
     if "" in names:
         raise DataError(
             f"{source}: column {names.index('') + 1} has no name in the first line. If pandas "
             "wrote the file, write it with to_csv(..., index=False)."
         )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        places = [str(at + 1) for at, name in enumerate(names) if name == twice[0]]
-        raise DataError(
-            f"{source}: {twice[0]!r} is the name of columns {' and '.join(places)}. Give every "
-            "column a name of its own."
-        )
     if all(map(reads_as_number, names)):
         raise DataError(
             f"{source}: the first line should name the columns, but it is data: "
-            f"{delimiter.join(names)[:80]!r}. Put a line with names above it."
+            f"{separator.join(names)[:80]!r}. Put a line with names above it."
         )
-    return names
+    check_header(source, names, text)
+    return [CsvColumn(name, name in text) for name in names]
 
 
-def encoding_of(path: Path) -> str:
-    """UTF-8, or the UTF-16 that spreadsheets write, told by its byte order mark."""
+def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line and the cells of each row that is not blank."""
+    after = reader.line_num
+    for row in reader:
+        if row:
+            yield after + 1, row
+        after = reader.line_num
+
+
+def _checked(reader: Any, source: str, width: int) -> Iterator[list[str]]:
+    """Yield the rows that are not blank, each as long as the header."""
+    for number, (line, row) in enumerate(_numbered(reader), start=1):
+        if len(row) != width:
+            raise DataError(
+                f"{source}, row {number} (line {line}) has {plural(len(row), 'cell')}, the header "
+                f"has {width}: {reader.dialect.delimiter.join(row)[:80]!r}. Put a cell that "
+                "contains the separator in quotes, and give every column a cell."
+            )
+        yield row
+
+
+def _row_with_line(path: Path, encoding: str, separator: str, row: int) -> str:
+    """Return the words for a row with its line, for which the file is read again."""
+    with suppress(OSError), open_text(path, encoding, newline="") as file:
+        rows = _numbered(_reader(file, separator))
+        for line, _ in islice(rows, row + 1, None):  # after the header
+            return f"{row_of(str(path), row)} (line {line})"
+    return row_of(str(path), row)
+
+
+def _encoding_of(path: Path) -> str:
+    """Return UTF-8, or UTF-16 if the byte order mark of a spreadsheet's file is there."""
     with open_bytes(path) as file:
         start = file.read(4)
     if start.startswith(b"PK\x03\x04"):

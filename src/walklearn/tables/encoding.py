@@ -1,10 +1,9 @@
-"""From the columns of a table to the numbers of a row, the same way every time.
+"""Encoding of the columns of a table as the features of a row.
 
-A column of numbers gives one feature, (value − centre) / spread, cut off where that was asked for.
-A column of text gives one feature for each of its categories, 1 where the text is that category
-and 0 elsewhere. The
-encoding is part of a model: what `predict` is given goes through it as the training data did,
-and a category that was not known then is an error, never a guess.
+A column of numbers has one feature, (value − centre) / spread, cut off if that was declared.
+A column of text has one feature per category: 1 if the text is that category, else 0. The encoding
+is part of a model: `predict` encodes rows as the training did, and an unknown category is an error,
+never a guess.
 
 >>> encoding = Encoding.of_table({"age": [30.0, 50.0], "city": ["Oslo", "Rome"]})
 >>> encoding.feature_names
@@ -22,9 +21,7 @@ mean 'Rome'? They are 'Oslo' and 'Rome': leave such rows out, or declare it when
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from shlex import quote
@@ -33,24 +30,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.tables.table import DataError, Place, Table, check_cells, reads_as_number
+from walklearn.tables.table import (
+    WITH_COMMA,
+    DataError,
+    Place,
+    Table,
+    check_cells,
+    check_known,
+    no_number,
+    reads_as_number,
+    repeated,
+)
+from walklearn.tables.target_scale import check_scale, scaled
 from walklearn.wording import did_you_mean, listed
 
 Array = NDArray[Any]
 
-_WITH_COMMA = re.compile(r"[-+]?[\d.]*,\d+")  # a number as it is written in much of Europe
 MAX_CATEGORIES = 1000
-CRUSHED = 1 / 8  # a deviation below this share of the way to the ends; of a uniform law it is .58
+CRUSHED = 1 / 8  # share of the cut-off; a uniform distribution has a deviation of 0.58
 ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table and what becomes of it.
+    """One column of a table and its features.
 
-    categories: None for numbers, for text the categories in the order of their features.
-    centre, spread, cut_off: of numbers, the feature is (value − centre) / spread, and what is
-    beyond ±cut_off is moved there.
+    categories: the categories of text in the order of their features; None for numbers.
+    centre, spread, cut_off: the feature of a number is (value − centre) / spread, moved to
+    ±cut_off if it is beyond.
     """
 
     name: str
@@ -61,28 +68,25 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.categories is not None:
-            _check_categories(self.name, self.categories)
-        elif not (math.isfinite(self.centre) and 0 < self.spread < math.inf and self.cut_off > 0):
-            raise DataError(
-                f"column {self.name!r}: centre must be finite, spread and cut_off positive, got "
-                f"{self.centre!r}, {self.spread!r} and {self.cut_off!r}."
-            )
+            _check_different(f"column {self.name!r}", "categories", self.categories)
+        else:
+            check_scale(f"column {self.name!r}", self.centre, self.spread, self.cut_off)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """A name for each feature: the column's, or column=category."""
+        """Names of the features: that of the column, or column=category."""
         if self.categories is None:
             return (self.name,)
         return tuple(f"{self.name}={category}" for category in self.categories)
 
     @property
     def as_it_is(self) -> bool:
-        """Whether numbers are their own features."""
+        """True if numbers are their own features."""
         return (self.centre, self.spread, self.cut_off) == (0.0, 1.0, math.inf)
 
     @property
     def has_cut_off(self) -> bool:
-        """Whether numbers far from the centre are moved towards it."""
+        """True if numbers far from the centre are moved towards it."""
         return math.isfinite(self.cut_off)
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,58 +97,44 @@ class Column:
         return scale | ({"cut_off": self.cut_off} if self.has_cut_off else {})
 
     def features(self, numbers: ArrayLike) -> Array:
-        """Numbers as features: scaled, and cut off."""
-        with np.errstate(over="ignore"):
-            scaled = (np.asarray(numbers, dtype=np.float64) - self.centre) / self.spread
-        return np.clip(scaled, -self.cut_off, self.cut_off)
+        """Return the features of numbers, scaled and cut off."""
+        return scaled(numbers, self.centre, self.spread, self.cut_off)
 
-    def encode(self, cells: Array, place: Place, checked: bool = False) -> Array:
-        """The features of these cells, shape (rows, features).
+    def encode(self, cells: Array, place: Place) -> Array:
+        """Return the features of these cells, shape (rows, features).
 
-        place: names a row, counted from 0, in a message. checked: numbers among the cells are
-        known to be finite.
+        place: names a row, counted from 0, in a message.
         """
         if self.categories is None:
             numbers = _numbers(self.name, cells, place)
-            checked = checked and cells.dtype == np.float64
-            if not self.as_it_is:
-                numbers, checked = self.features(numbers), False  # may overflow
-            return (numbers if checked else check_cells(self.name, numbers, place))[:, None]
+            features = numbers if self.as_it_is else self.features(numbers)
+            return check_cells(self.name, features, place)[:, None]
         number = {category: at for at, category in enumerate(self.categories)}
         texts = texts_of(cells)
         codes = np.fromiter(map(number.get, texts.tolist(), repeat(-1)), dtype=np.int64)
         if (codes < 0).any():
+            check_cells(self.name, texts, place)
             row = int((codes < 0).argmax())
-            raise DataError(f"{place(row)}, column {self.name!r}: {self._unknown(texts[row])}")
+            raise DataError(
+                f"{place(row)}, column {self.name!r}: {texts[row]!r} is not among its categories"
+                f"{did_you_mean(texts[row], self.categories)} They are {listed(self.categories)}: "
+                "leave such rows out, or declare it when training (--categories, or a schema)."
+            )
         return np.eye(len(self.categories))[codes]
-
-    def _unknown(self, text: str) -> str:
-        assert self.categories is not None
-        if not text:
-            return "the value is missing. Fill it in or leave the row out."
-        return (
-            f"{text!r} is not among its categories{did_you_mean(text, self.categories)} They are "
-            f"{listed(self.categories)}: leave such rows out, or declare it when training "
-            "(--categories, or a schema)."
-        )
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """The columns that a model reads, in the order of its features."""
+    """The columns that a model uses, in the order of its features."""
 
     columns: tuple[Column, ...]
 
     def __post_init__(self) -> None:
-        names = [column.name for column in self.columns]
-        twice = sorted(name for name, count in Counter(names).items() if count > 1)
-        if not names or twice:
-            wrong = f"{twice[0]!r} occurs twice" if twice else "there are none"
-            raise DataError(f"an encoding needs different columns, at least one: {wrong}.")
+        _check_different("an encoding", "columns", [column.name for column in self.columns])
 
     @classmethod
     def of_numbers(cls, names: Iterable[str] | int) -> Encoding:
-        """Columns of numbers as they are; from a count, x0, x1, …"""
+        """Encode columns of numbers as they are; those of a count are called x0, x1, …"""
         chosen = [f"x{at}" for at in range(names)] if isinstance(names, int) else list(names)
         return cls(tuple(Column(name) for name in chosen))
 
@@ -152,45 +142,46 @@ class Encoding:
     def of_table(
         cls, table: Mapping[str, Any], categories: Mapping[str, Sequence[str]] | None = None
     ) -> Encoding:
-        """Numbers as they are, texts by the categories given, or else those that occur, sorted."""
-        declared = categories or {}
-        names = names_of(table)
-        if isinstance(table, Table) and not declared and table.sparse_rows(names) is not None:
-            return cls.of_numbers(names)
-        return cls(
-            tuple(
-                Column(name, _categories_of(name, np.asarray(table[name]), declared.get(name)))
-                for name in names
-            )
-        )
+        """Encode numbers as they are, and texts by the given categories, or the sorted texts."""
+        declared, names, prefix = categories or {}, names_of(table), ""
+        if isinstance(table, Table):
+            prefix = f"{table.source}: "
+            if not declared and table.sparse_rows(names) is not None:
+                return cls.of_numbers(names)
+        columns = []
+        for name in names:
+            chosen = declared.get(name) or _categories_of(name, np.asarray(table[name]), prefix)
+            columns.append(Column(name, None if chosen is None else tuple(chosen)))
+        return cls(tuple(columns))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of all features."""
+        """Names of all features."""
         return tuple(name for column in self.columns for name in column.feature_names)
 
     @property
     def feature_count(self) -> int:
-        """How many features a row has, without an intercept."""
+        """Number of features of a row, without an intercept."""
         return sum(len(column.categories or (1,)) for column in self.columns)
 
     @property
     def text_columns(self) -> list[str]:
-        """The names of the columns of text."""
+        """Names of the columns of text."""
         return [column.name for column in self.columns if column.categories is not None]
 
     @property
     def longest(self) -> float:
-        """What ‖x‖ is at most, whatever the cells: a text adds 1 to ‖x‖², a number its cut-off's
-        square; infinite where a number is not cut off.
+        """Bound on ‖x‖ for any cells; infinite if a number is not cut off.
+
+        A text adds 1 to ‖x‖², a number the square of its cut-off.
         """
-        # A hair longer: scaling may round what is cut off past its end.
+        # Slightly larger, because scaling may round a number past its cut-off.
         squares = (1.0 if c.categories is not None else c.cut_off**2 for c in self.columns)
         return math.sqrt(sum(squares)) * (1 + 2.0**-40)
 
     @property
     def typical_length(self) -> float | None:
-        """What ‖x‖ is about, where most numbers are in units of a typical spread; None else."""
+        """Typical ‖x‖ if most numbers are in units of a typical spread, else None."""
         numbers = [c for c in self.columns if c.categories is None]
         spreads = sum(c.has_cut_off and c.cut_off > 1.0 for c in numbers)
         if not numbers or any(not c.has_cut_off for c in numbers) or 2 * spreads < len(numbers):
@@ -198,59 +189,50 @@ class Encoding:
         return math.sqrt(len(self.columns))
 
     def crushed(self, X: Any) -> list[str]:
-        """Columns of numbers that fill a small part of what they are cut off at, in these rows.
+        """Return the columns of numbers that fill a small part of their cut-off in these rows.
 
-        A range brings its ends to −1 and 1. Where a few values are large and the rest close
-        together (how often a word occurs, an income), the column is then nearly constant, and
-        its part in a model drowns in the noise. A typical spread keeps the values apart.
+        A range moves its ends to −1 and 1. If a few values are large and the others close together
+        (such as word counts or incomes), the column is then nearly constant, and noise hides its
+        part in a model. A typical spread keeps the values apart.
         """
-        widths = [len(column.feature_names) for column in self.columns]
-        deviations = deviations_of(X)[np.cumsum(widths) - widths]
-        return [
-            column.name
-            for column, deviation in zip(self.columns, deviations, strict=True)
-            if column.has_cut_off and is_crushed(deviation, column.cut_off)
-        ]
+        deviations = deviations_of(X)
+        return [c.name for c, at in self._cut_off() if is_crushed(deviations[at], c.cut_off)]
 
     def wholly_cut_off(self, X: Any) -> list[str]:
-        """Columns of numbers of which these rows have no value within the cut-off."""
-        columns = X if isinstance(X, np.ndarray) else X.tocsc()
-        widths = [len(column.feature_names) for column in self.columns]
-        found = []
-        for column, at in zip(self.columns, np.cumsum(widths) - widths, strict=True):
+        """Return the columns of numbers without a value within the cut-off in these rows."""
+        features = X if isinstance(X, np.ndarray) else X.tocsc()
+        # A row of a sparse column that has no entry is 0, and so within the cut-off.
+        sizes = ((column, abs(features[:, [at]])) for column, at in self._cut_off())
+        return [column.name for column, size in sizes if size.min() >= column.cut_off]
+
+    def _cut_off(self) -> Iterator[tuple[Column, int]]:
+        """Yield the columns of numbers that are cut off, and the positions of their features."""
+        at = 0
+        for column in self.columns:
             if column.has_cut_off:
-                values = columns[:, [at]]
-                dense = values if isinstance(values, np.ndarray) else values.toarray()
-                if (np.abs(dense) >= column.cut_off).all():
-                    found.append(column.name)
-        return found
+                yield column, at
+            at += len(column.feature_names)
 
     def encode(self, table: Mapping[str, Any]) -> Any:
-        """The features of every row, shape (rows, features). Other columns are left alone.
+        """Return the features of every row, shape (rows, features). Other columns are ignored.
 
-        table: a dictionary or data frame, whose cells are checked here; or a `Table`, whose cells
-        were checked when it was read, and whose rows have names in a message. Sparse rows of a
-        file stay sparse, unless a column of theirs has a centre other than 0.
+        table: a dictionary or data frame, whose cells are checked here, or a `Table` of a file,
+        whose cells were checked before. Sparse rows of a file stay sparse, unless a column has a
+        centre other than 0.
         """
-        of_file, known = isinstance(table, Table), names_of(table)
-        place = table.place if isinstance(table, Table) else "row {}".format
-        for column in self.columns:
-            if column.name not in table:
-                where = table.source if isinstance(table, Table) else "the table"
-                raise DataError(
-                    f"{where} has no column {column.name!r}{did_you_mean(column.name, known)} The "
-                    f"model needs {listed([each.name for each in self.columns])}; there are "
-                    f"{listed(known)}."
-                )
-        if isinstance(table, Table) and (sparse := self._encode_sparse(table)) is not None:
-            return sparse
-        parts = [
-            column.encode(np.asarray(table[column.name]), place, of_file) for column in self.columns
-        ]
+        place: Place = "row {}".format
+        names = [column.name for column in self.columns]
+        if isinstance(table, Table):
+            place = table.place
+            check_known(table.source, names, table)
+            if (sparse := self._encode_sparse(table)) is not None:
+                return sparse
+        check_known("the table", names, names_of(table))
+        parts = [column.encode(np.asarray(table[column.name]), place) for column in self.columns]
         return _side_by_side(parts)
 
     def _encode_sparse(self, table: Table) -> Any:
-        """The features as sparse rows; None where they are not, or would not stay so."""
+        """Return the features as sparse rows, or None if they are dense."""
         if any(column.categories is not None or column.centre for column in self.columns):
             return None
         rows = table.sparse_rows(column.name for column in self.columns)
@@ -260,7 +242,7 @@ class Encoding:
             np.clip(rows.data, -ends, ends, out=rows.data)
             if not np.isfinite(rows.data).all():
                 for column in self.columns:
-                    column.encode(table[column.name], table.place)  # which says where
+                    column.encode(table[column.name], table.place)  # names the row
         return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -269,7 +251,7 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, content: Sequence[Mapping[str, Any]]) -> Encoding:
-        """Read back what `to_dict` gave."""
+        """Restore an encoding from the result of `to_dict`."""
         columns = []
         for each in content:
             name, categories = str(each["name"]), each.get("categories")
@@ -282,7 +264,7 @@ class Encoding:
 
 
 def is_crushed(deviation: float, reach: float) -> bool:
-    """Whether values with this deviation fill only a small part of −reach..reach.
+    """True if values with this deviation fill only a small part of −reach..reach.
 
     >>> is_crushed(deviation=0.02, reach=1.0), is_crushed(deviation=0.3, reach=1.0)
     (True, False)
@@ -291,7 +273,7 @@ def is_crushed(deviation: float, reach: float) -> bool:
 
 
 def deviations_of(X: Any) -> Array:
-    """The deviation of every feature, infinite or NaN beyond 1e154; rows may be sparse."""
+    """Return the deviation of every feature of dense or sparse rows; not finite beyond 1e154."""
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, np.ndarray):
             return np.asarray(X.std(axis=0))
@@ -301,7 +283,7 @@ def deviations_of(X: Any) -> Array:
 
 
 def _side_by_side(parts: Sequence[Array]) -> Array:
-    """Join columns to one array, a few rows at a time, which then stay in the cache."""
+    """Join columns into one array, a few rows at a time, which then stay in the cache."""
     if len({len(part) for part in parts}) > 1:
         raise ValueError(f"columns of different lengths: {[len(part) for part in parts]}.")
     whole = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)))
@@ -312,17 +294,17 @@ def _side_by_side(parts: Sequence[Array]) -> Array:
 
 
 def names_of(table: Mapping[str, Any]) -> list[str]:
-    """The columns of a dictionary or a data frame."""
+    """Return the columns of a dictionary or a data frame."""
     return [str(name) for name in getattr(table, "columns", table)]
 
 
 def is_text(cells: Array) -> bool:
-    """Whether these cells are categories rather than numbers."""
+    """True if these cells are categories rather than numbers."""
     return cells.dtype.kind not in "biuf"
 
 
 def texts_of(cells: Array) -> Array:
-    """Cells as texts; a number that is whole as whole, a missing one as nothing.
+    """Return cells as texts: whole numbers without a point, missing values as "".
 
     >>> texts_of(np.array([3.0, 0.5])).tolist()
     ['3', '0.5']
@@ -343,47 +325,35 @@ def _numbers(name: str, cells: Array, place: Place) -> Array:
     try:
         numbers = cells.astype(np.float64, copy=False)
     except (TypeError, ValueError):
+        check_cells(name, texts_of(cells), place)
         row, cell = next((at, each) for at, each in enumerate(cells) if not reads_as_number(each))
-        missing = cell is None or cell != cell
-        what = "the value is missing" if missing else f"{cell!r} is not a number"
-        if _WITH_COMMA.fullmatch(str(cell)):
-            what += ", for numbers are written with a point, as 36.5"
-        raise DataError(f"{place(row)}, column {name!r}: {what}.") from None
+        raise no_number(name, place(row), cell) from None
     if numbers.ndim != 1:
         raise DataError(f"column {name!r} must have one value per row, got shape {cells.shape}.")
     return numbers
 
 
-def _categories_of(
-    name: str, cells: Array, declared: Sequence[str] | None
-) -> tuple[str, ...] | None:
-    if declared is not None:
-        return tuple(declared)
+def _categories_of(name: str, cells: Array, prefix: str) -> Sequence[str] | None:
     if not is_text(cells):
         return None
-    texts = texts_of(cells).tolist()
-    if "" in texts:
+    texts = sorted(set(check_cells(name, texts_of(cells), "row {}".format).tolist()))
+    if all(map(WITH_COMMA.fullmatch, texts)):
         raise DataError(
-            f"row {texts.index('')}, column {name!r}: the value is missing. Fill it in or leave "
-            "the row out."
+            f"{prefix}column {name!r} has numbers with a comma, such as {texts[0]!r}. Write them "
+            f"with a point, as 36.5 or 1234.5, or leave the column out (--drop {quote(name)})."
         )
-    found = sorted(set(texts))
-    if all(map(_WITH_COMMA.fullmatch, found)):
+    if len(texts) > MAX_CATEGORIES or (len(texts) > 20 and 2 * len(texts) > len(cells)):
         raise DataError(
-            f"column {name!r} holds numbers with a comma, such as {found[0]!r}. Write them with a "
-            f"point, as 36.5 or 1234.5, or leave the column out (--drop {quote(name)})."
+            f"{prefix}column {name!r} is text with {len(texts)} different values in {len(cells)} "
+            f"rows, such as {listed(texts, 2)}: these are names or numbers, not categories. Leave "
+            f"the column out (--drop {quote(name)}), or write numbers as 1234.5."
         )
-    if len(found) > MAX_CATEGORIES or (len(found) > 20 and 2 * len(found) > len(cells)):
-        raise DataError(
-            f"column {name!r} is text with {len(found)} different values in {len(cells)} rows, "
-            f"such as {listed(found, 2)}: that is a name or a number in disguise, not a category. "
-            f"Leave the column out (--drop {quote(name)}), or write numbers as 1234.5."
-        )
-    return tuple(found)
+    return texts
 
 
-def _check_categories(name: str, categories: tuple[str, ...]) -> None:
-    twice = sorted({each for each in categories if categories.count(each) > 1})
-    if not categories or "" in categories or twice:
-        wrong = f"{twice[0]!r} occurs twice" if twice else "none, or an empty one, was given"
-        raise DataError(f"column {name!r} needs different categories, at least one: {wrong}.")
+def _check_different(owner: str, things: str, names: Sequence[str]) -> None:
+    """Raise a DataError unless there are names, and all of them differ and are not empty."""
+    twice = repeated(names)
+    if not names or "" in names or twice:
+        wrong = f"{twice!r} occurs twice" if twice else "none, or an empty one, was given"
+        raise DataError(f"{owner} needs different {things}, at least one: {wrong}.")

@@ -1,4 +1,4 @@
-"""Row marks: keyed 64-bit hashes by which a row is recognised in a later run.
+"""Row marks: keyed 64-bit hashes that recognise a row in a later run.
 
 A mark covers all cells of a row and nothing else, so it does not depend on the columns that a run
 uses or on their scales. The order of rows and columns, the names of columns and the notation of
@@ -135,10 +135,13 @@ class RowMarks:
 
 
 def table_blocks(table: Table, node_column: str | None = None) -> Iterator[RowBlock]:
-    """Yield the cells of a table that `read_table` gave, also of columns that are not used."""
+    """Yield the unchecked cells of a table, including columns that are not used."""
     if isinstance(table, SparseTable):
-        return _blocks(*_split(table.beside.items(), node_column), sparse=table.all_rows)
-    return _blocks(*_split(table.unchecked(), node_column))
+        columns, sparse = dict(table.beside), table.all_rows
+    else:
+        columns, sparse = dict(table.unchecked()), None
+    nodes = columns.pop(node_column, None) if node_column is not None else None
+    return _blocks(list(columns.values()), nodes, sparse)
 
 
 def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
@@ -155,15 +158,6 @@ def blocks_of(X: Any, y: Any) -> Iterator[RowBlock]:
     if rows.ndim != 2:
         raise ValueError(f"X must have rows and columns, got an array of shape {rows.shape}.")
     return _blocks([*rows.T, *beside])
-
-
-def _split(
-    named: Iterable[tuple[str, Any]], node_column: str | None
-) -> tuple[list[Any], Any | None]:
-    """Return the columns without the node column, and the node column or None."""
-    columns = list(named)
-    nodes = [cells for name, cells in columns if name == node_column]
-    return [cells for name, cells in columns if name != node_column], nodes[0] if nodes else None
 
 
 def _blocks(columns: Sequence[Any], nodes: Any = None, sparse: Any = None) -> Iterator[RowBlock]:

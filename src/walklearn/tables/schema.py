@@ -1,8 +1,8 @@
-"""What is declared of columns: categories of text, and the public scale of numbers.
+"""Schemas: declared categories of text, and public scales of numbers.
 
-Where privacy is asked for, nothing may be taken from the data silently: the categories of a
-column, and what its numbers are scaled by, are public and declared. A column of numbers has a
-*typical* centre and spread, or a range:
+Private training must take nothing from the data without a charge, so the categories of a column and
+the scale of its numbers are public and declared. A column of numbers has a *typical* centre and
+spread, or a range:
 
     [income]                        # (value − 40000) / 12000, cut off at ±3
     centre = 40000
@@ -17,11 +17,11 @@ column, and what its numbers are scaled by, are public and declared. A column of
     ["*"]                           # every other column of numbers, but not the target
     spread = 1
 
-A target that is a number has an entry of its own, with a centre and a spread (`TargetScale`).
+A target that is a number has a separate entry, with a centre and a spread (`TargetScale`).
 
-The same tables stand in the file of `--schema` and under `[columns]` of a plan. A typical spread
-is worth more than a range: noise on the model is the same, and numbers that fill a small part of
-their range drown in it.
+The file of `--schema` and `[columns]` in a plan have the same tables. A typical spread is better
+than a range: the noise on the model is the same, and hides numbers that fill a small part of their
+range.
 
 >>> schema = Schema.of({"age": {"range": (0, 100)}, "*": {"centre": 5, "spread": 2}})
 >>> schema.of_column("age").features([0.0, 75.0, 120.0])       # cut off at the ends
@@ -50,7 +50,7 @@ from walklearn.tables.target_scale import CUT_OFF as CUT_OFF
 from walklearn.tables.target_scale import TargetScale
 from walklearn.wording import listed
 
-OTHERS = "*"  # the columns of numbers that are not named
+OTHERS = "*"  # all columns of numbers without an entry
 
 _WANTED = (
     'needs either spread = 12 (with centre = 50), range = [low, high] or categories = ["a", "b"].'
@@ -59,15 +59,15 @@ _WANTED = (
 
 @dataclass(frozen=True)
 class Schema:
-    """What is publicly declared of the columns of a table.
+    """Public declarations about the columns of a table.
 
     Parameters
     ----------
     columns
         The declaration of each column by name; "*" stands for the other columns of numbers.
     from_rows
-        Columns whose numbers were computed from rows, as `walklearn schema` writes them, and
-        are not public until somebody says so by taking the mark out.
+        Columns whose scales were computed from rows by `walklearn schema`. They are not public as
+        long as they have this mark.
 
     Examples
     --------
@@ -81,30 +81,19 @@ class Schema:
 
     @classmethod
     def of(cls, declared: Schema | Mapping[str, Any] | str | os.PathLike[str] | None) -> Schema:
-        """Read a schema from a file or from its content, or make an empty one.
+        """Return a schema from a TOML file, from its content, from a schema or (empty) from None.
 
-        Parameters
-        ----------
-        declared
-            The path of a TOML file, a mapping with a table for each column, a schema, which is
-            given back as it is, or None.
-
-        Returns
-        -------
-        Schema
-            A ValueError is raised for what is wrong, with its key and, in a file, its line.
+        An error is an `InputError` with the key and, in a file, the line.
         """
         if isinstance(declared, Schema):
             return declared
-        if declared is None:
-            return cls({})
-        if isinstance(declared, Mapping):
-            return cls.of_table(CheckedTable(declared, Source("schema")))
+        if declared is None or isinstance(declared, Mapping):
+            return cls.of_table(CheckedTable(declared or {}, Source("schema")))
         return cls.of_table(CheckedTable.read(declared, InputError))
 
     @classmethod
     def of_table(cls, table: CheckedTable) -> Schema:
-        """Make a schema of a table that has a table for each column."""
+        """Read a schema from a table that has a table for each column."""
         read = {name: table.table(name) for name in table}
         return cls(
             {name: read_column(name, each) for name, each in read.items()},
@@ -115,25 +104,11 @@ class Schema:
     def typical(
         cls, centre: ArrayLike, spread: ArrayLike, names: Iterable[str] | None = None
     ) -> Schema:
-        """Make a schema from a centre and a spread for each column of an array.
+        """Return a schema with a typical centre and spread for each column, or one for all.
 
-        Parameters
-        ----------
-        centre
-            A typical value of each column, or one for all.
-        spread
-            How far values typically are from it, likewise. What is three times as far or more is
-            cut off.
-        names
-            The names of the columns; by default x0, x1, …
+        Values farther than three spreads from the centre are cut off. Names are x0, x1, … by
+        default.
 
-        Returns
-        -------
-        Schema
-            With a column for each.
-
-        Examples
-        --------
         >>> Schema.typical([50.0, 170.0], [20.0, 10.0], ["age", "height"]).columns["height"]
         Column(name='height', categories=None, centre=170.0, spread=10.0, cut_off=3.0)
         """
@@ -144,38 +119,24 @@ class Schema:
         return cls({name: Column(name, None, c, s, CUT_OFF) for name, c, s in columns})
 
     def with_columns(self, columns: Iterable[Column]) -> Schema:
-        """The schema with these columns declared in addition or anew."""
+        """Return the schema with these columns added or replaced."""
         more = {column.name: column for column in columns}
         known = tuple(name for name in self.from_rows if name not in more)
         return Schema({**self.columns, **more}, known)
 
     @property
     def categories(self) -> dict[str, tuple[str, ...]]:
-        """The declared categories of columns of text."""
+        """Declared categories of columns of text."""
         return {name: c.categories for name, c in self.columns.items() if c.categories is not None}
 
     def of_column(self, name: str) -> Column | None:
-        """What is declared of a column of numbers, by itself or with all others."""
+        """Return the declaration of a column, by name or by "*"; None if there is none."""
         column = self.columns.get(name, self.columns.get(OTHERS))
         return None if column is None else replace(column, name=name)
 
     def target_scale(self, target: str) -> TargetScale | None:
-        """Return the centre and spread that the target's own entry declares, if it has one.
+        """Return the centre and spread in the target's entry, or None; "*" is for features only.
 
-        "*" stands for columns that are learnt from, so it says nothing about the target.
-
-        Parameters
-        ----------
-        target
-            The name of the column to predict.
-
-        Returns
-        -------
-        TargetScale or None
-            A `DataError` is raised for an entry with a range or another cut_off.
-
-        Examples
-        --------
         >>> Schema.of({"price": {"centre": 200, "spread": 80}}).target_scale("price")
         TargetScale(centre=200.0, spread=80.0, cut_off=3.0)
         """
@@ -184,42 +145,31 @@ class Schema:
             return None
         if column.cut_off != CUT_OFF:
             raise DataError(
-                f"the schema declares a range or a cut_off of the target {target!r}. Write what is "
-                f"typical of it, centre = … and spread = …; it is cut at {CUT_OFF:g} spreads."
+                f"the schema declares a range or a cut_off of the target {target!r}. Write a "
+                f"typical centre = … and spread = …; it is cut off at {CUT_OFF:g} spreads."
             )
         return TargetScale(column.centre, column.spread)
 
     def without(self, name: str) -> Schema:
-        """Return the schema without the entry of one column, such as the target.
-
-        Parameters
-        ----------
-        name
-            The name of the column.
-
-        Returns
-        -------
-        Schema
-            With all other entries.
-        """
+        """Return the schema without the entry of one column, such as the target."""
         columns = {each: column for each, column in self.columns.items() if each != name}
         return Schema(columns, tuple(each for each in self.from_rows if each != name))
 
     def undeclared(self, columns: Sequence[str]) -> list[str]:
-        """The columns of which nothing is declared."""
+        """Return the columns without a declaration."""
         return [name for name in columns if self.of_column(name) is None]
 
     def applied(self, encoding: Encoding) -> Encoding:
-        """The encoding with numbers scaled as declared; text stays as it is."""
+        """Return the encoding with the declared scales of numbers; text stays as it is."""
         known = {column.name: column for column in encoding.columns}
         for name, column in self.columns.items():
-            text = column.categories is not None
-            if name == OTHERS or (text and name in known):
+            is_text = column.categories is not None
+            if name == OTHERS or (is_text and name in known):
                 continue
             if name not in known or known[name].categories is not None:
-                what = "is text" if name in known else "is not a column that is learnt from"
-                said = "categories were" if text else "a scale was"
-                raise DataError(f"{said} declared for {name!r}, which {what}.")
+                what = "is text" if name in known else "is not a feature"
+                declared = "categories were" if is_text else "a scale was"
+                raise DataError(f"{declared} declared for {name!r}, which {what}. Remove them.")
         return Encoding(
             tuple(
                 column if column.categories else self.of_column(column.name) or column
@@ -229,26 +179,26 @@ class Schema:
 
 
 def from_rows_message(schema: Schema) -> str:
-    """Why numbers that were computed from rows do not go with a claim of privacy."""
+    """Return the message that scales computed from rows prevent a claim of privacy."""
     return (
         f"the schema has numbers of {listed(schema.from_rows)} that were computed from rows "
-        "(from_rows = true): what is scaled by them is not private. Put public numbers there, "
-        "then take that line out."
+        "(from_rows = true), so features scaled by them are not private. Put public numbers there, "
+        "then remove that line."
     )
 
 
 def read_column(name: str, table: CheckedTable) -> Column:
-    """Read one column as its table declares it."""
+    """Read the declaration of one column."""
     table.only(("categories", "range", "centre", "spread", "cut_off", "from_rows"), "a column")
-    ways = [key for key in ("categories", "range", "spread") if key in table]
-    if len(ways) != 1:
+    kinds = [key for key in ("categories", "range", "spread") if key in table]
+    if len(kinds) != 1:
         raise table.error("", _WANTED)
-    (way,) = ways
-    if way != "spread" and ({"centre", "cut_off"} & set(table)):
+    (kind,) = kinds
+    if kind != "spread" and ({"centre", "cut_off"} & set(table)):
         raise table.error("", f"{_WANTED[:-1]}; centre and cut_off go with spread.")
-    if way == "range":
+    if kind == "range":
         return of_range(name, *table.pair("range"))
-    if way == "spread":
+    if kind == "spread":
         centre, spread = table.number("centre", 0.0), table.number("spread", above=0.0)
         return Column(name, None, centre, spread, table.number("cut_off", CUT_OFF, above=0.0))
     if name == OTHERS:
@@ -257,19 +207,19 @@ def read_column(name: str, table: CheckedTable) -> Column:
 
 
 def of_range(name: str, low: float, high: float) -> Column:
-    """A column whose numbers, from low to high, are brought to −1..1."""
+    """Return a column whose numbers from low to high are scaled to −1..1."""
     return Column(name, None, low / 2 + high / 2, high / 2 - low / 2, 1.0)
 
 
 def written_column(column: Column) -> dict[str, Any]:
-    """The column as plain values that `read_column` reads back."""
+    """Return the column as plain values for `read_column`."""
     if column.categories is None and not column.has_cut_off:
         raise ValueError(f"column {column.name!r} needs a cut_off, such as {CUT_OFF:g} spreads.")
     return column.to_dict()
 
 
 def toml_key(name: str) -> str:
-    """The name of a column as TOML has it.
+    """Return the name of a column as a key of TOML.
 
     >>> toml_key("age"), toml_key("blood pressure")
     ('age', '"blood pressure"')

@@ -1,4 +1,4 @@
-"""Files of numbers that are mostly 0 (SVMlight), kept without their zeros from file to model.
+"""Files of numbers that are mostly 0 (SVMlight), stored without their zeros.
 
 >>> import numpy, scipy.sparse
 >>> X = scipy.sparse.csr_array([[0.0, 0.5, 2.0], [0.0, 0.0, 1.5]])
@@ -23,18 +23,18 @@ from numpy.typing import NDArray
 
 from walklearn.extras import package
 from walklearn.tables.encoding import texts_of
-from walklearn.tables.table import DataError, Table, check_cells
+from walklearn.tables.table import DataError, Place, Table, check_cells, row_of
 
 Array = NDArray[Any]
 
 
 class SparseTable(Table):
-    """The features x0, x1, … as sparse rows, and a few columns beside them.
+    """The features x0, x1, … as sparse rows, and a few other columns.
 
-    A file need not mention features that are 0 in all of its rows: these are there, too.
+    Features that a file does not mention are 0 in all of its rows.
 
-    X: the features, in SciPy's CSR (`all_rows`). beside: other columns. without: names that are
-    left out.
+    X: the features, in SciPy's CSR (`all_rows`). beside: other columns. without: names of columns
+    that are left out.
     """
 
     def __init__(
@@ -42,16 +42,17 @@ class SparseTable(Table):
         X: Any,
         beside: Mapping[str, Array],
         source: str,
-        numbers: Array | None = None,
+        place: Place | None = None,
         without: Collection[str] = (),
     ) -> None:
         self.all_rows, self.beside, self._without = X, beside, frozenset(without)
         first = 0 if (X.indices == 0).any() else 1
         names = (f"x{at}" for at in range(first, X.shape[1]))
         columns = {name: partial(self._feature, name) for name in names}
-        columns |= {name: partial(check_cells, name, beside[name], self.place) for name in beside}
+        place = place or partial(row_of, source)
+        columns |= {name: partial(check_cells, name, beside[name], place) for name in beside}
         kept = {name: columns[name] for name in columns if name not in self._without}
-        super().__init__(kept, X.shape[0], source, numbers=numbers)
+        super().__init__(kept, X.shape[0], source, place)
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or self._is_feature(name)
@@ -62,33 +63,34 @@ class SparseTable(Table):
         return super().__getitem__(name)
 
     def without(self, names: Sequence[str]) -> Table:
-        """The other columns; those left out must exist."""
+        """Return a table of the other columns; those left out must exist."""
         super().without(names)
         left_out = self._without | set(names)
-        return SparseTable(self.all_rows, self.beside, self.source, self.numbers, left_out)
+        return SparseTable(self.all_rows, self.beside, self.source, self.place, left_out)
 
     def rows(self, chosen: Array) -> Table:
-        """Some of the rows, which keep their numbers."""
+        """Return a table of some of the rows, which keep their names in messages."""
+        some = super().rows(chosen)
         beside = {name: cells[chosen] for name, cells in self.beside.items()}
-        numbers = chosen if self.numbers is None else self.numbers[chosen]
-        return SparseTable(self.all_rows[chosen], beside, self.source, numbers, self._without)
+        X = self.all_rows[chosen]
+        return SparseTable(X, beside, self.source, some.place, self._without)
 
     def sparse_rows(self, names: Iterable[str]) -> Any:
-        """These features as sparse rows; None if not all of them are features."""
+        """Return these columns as sparse rows, or None if not all of them are features."""
         chosen = list(names)
         if not all(self._is_feature(name) for name in chosen):
             return None
         from scipy.sparse import csr_array
 
         places = np.array([int(name[1:]) for name in chosen])
-        there = places < self.all_rows.shape[1]
-        kept = self._by_column[:, places[there]]
+        is_stored = places < self.all_rows.shape[1]
+        kept = self._by_column[:, places[is_stored]]
         if not np.isfinite(kept.data).all():
             for name in chosen:
-                self[name]  # which says where
+                self[name]  # raises an error that names the row
         starts = np.zeros(len(chosen) + 1, dtype=kept.indptr.dtype)
-        starts[1:][there] = np.diff(kept.indptr)
-        shape = (len(chosen), self.row_count)  # by columns, which are the lines of its transpose
+        starts[1:][is_stored] = np.diff(kept.indptr)
+        shape = (len(chosen), self.row_count)  # by columns: the rows of its transpose
         return csr_array((kept.data, kept.indices, np.cumsum(starts)), shape=shape).T.tocsr()
 
     @cached_property

@@ -1,12 +1,13 @@
-"""`Table`: the columns of a file, and the name of each row in a message.
+"""`Table`: the columns of a file, and the words for a row in a message.
 
-Readers check every cell with `check_cells` before it is in a table, so that whoever takes a column
-from one need not look for missing or infinite values again.
+The cells of a table are checked by `check_cells`, so none of them is missing or infinite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,10 +19,11 @@ from walklearn.wording import did_you_mean, listed, plural
 
 Array = NDArray[Any]
 Place = Callable[[int], str]  # names a row, counted from 0, in a message
+WITH_COMMA = re.compile(r"[-+]?[\d.]*,\d+")  # a number as it is written in much of Europe
 
 
 class DataError(InputError):
-    """The data cannot be used as they are; the message says where and what to do.
+    """The data cannot be used; the message says where, why and what to do.
 
     Parameters
     ----------
@@ -41,24 +43,21 @@ class DataError(InputError):
 class Table(Mapping[str, Array]):
     """Columns of equal length: float64 for numbers, objects for text.
 
-    A column is checked when it is first asked for, so that a missing value in one that nobody
-    needs does no harm.
+    A column is checked when it is first used: a missing value in an unused column does no harm.
 
     Parameters
     ----------
     columns
-        A function for each column that gives its values.
+        A function for each column that returns its checked cells.
     row_count
-        How many rows there are.
+        The number of rows.
     source
-        The file, as messages call it.
-    lines
-        The line that each row of the file begins on, where there are lines.
-    numbers
-        Which rows of the file these are, counted from 0; all by default.
+        The name of the file in messages.
+    place
+        Names a row, counted from 0, in a message; by default "people.csv, row 1" for row 0.
     unchecked
-        A function for each column that gives its cells as the file has them, which may be an
-        array, a list or a column of pyarrow; those of `columns` by default.
+        A function for each column that returns the cells of the file, as an array, a list or a
+        column of pyarrow; those of `columns` by default.
 
     Examples
     --------
@@ -72,8 +71,7 @@ class Table(Mapping[str, Array]):
         columns: Mapping[str, Callable[[], Array]],
         row_count: int,
         source: str,
-        lines: Sequence[int] | None = None,
-        numbers: Array | None = None,
+        place: Place | None = None,
         unchecked: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         if not row_count:
@@ -82,11 +80,10 @@ class Table(Mapping[str, Array]):
         self._checked: dict[str, Array] = {}
         self._unchecked = self._columns if unchecked is None else unchecked
         self.row_count, self.source = row_count, source
-        self.lines, self.numbers = lines, numbers
+        self.place = place or partial(row_of, source)
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._columns:
-            raise no_column(self.source, name, list(self._columns))
+        check_known(self.source, [name], self._columns)
         if name not in self._checked:
             self._checked[name] = self._columns[name]()
         return self._checked[name]
@@ -100,74 +97,78 @@ class Table(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def place(self, row: int) -> str:
-        """A row, counted from 0, as a person finds it: counted from 1, with its line."""
-        number = row if self.numbers is None else int(self.numbers[row])
-        return place(self.source, self.lines, number)
-
     def unchecked(self) -> list[tuple[str, Any]]:
-        """Return the names and cells of all columns, also of those that nobody can learn from."""
+        """Return the names and unchecked cells of all columns."""
         return [(name, cells()) for name, cells in self._unchecked.items()]
 
     def sparse_rows(self, names: Iterable[str]) -> Any:
-        """These columns as sparse rows, where the file has them so; else None."""
+        """Return these columns as sparse rows, or None if the file is not sparse."""
         del names
 
     def without(self, names: Sequence[str]) -> Table:
-        """The other columns; those left out must exist."""
-        for name in names:
-            if name not in self:
-                self[name]
+        """Return a table of the other columns; those left out must exist."""
+        check_known(self.source, names, self)
         kept = {name: partial(self.__getitem__, name) for name in self if name not in names}
         if not kept:
             raise DataError(
                 f"{self.source} has no column to learn from besides {listed(list(names))}. If "
                 "several columns were read as one, say what separates them (--delimiter)."
             )
-        return Table(kept, self.row_count, self.source, self.lines, self.numbers)
+        return Table(kept, self.row_count, self.source, self.place)
 
     def rows(self, chosen: Array) -> Table:
-        """Some of the rows, which keep their numbers and lines."""
+        """Return a table of some of the rows, which keep their names in messages."""
         columns = {name: partial(self._some, name, chosen) for name in self}
-        numbers = chosen if self.numbers is None else self.numbers[chosen]
-        return Table(columns, len(chosen), self.source, self.lines, numbers)
+        return Table(columns, len(chosen), self.source, lambda row: self.place(int(chosen[row])))
 
     def _some(self, name: str, chosen: Array) -> Array:
         cells: Array = self[name][chosen]
         return cells
 
 
-def place(source: str, lines: Sequence[int] | None, row: int) -> str:
-    """The name of a row in a message.
-
-    >>> place("people.csv", range(2, 100), 16)
-    'people.csv, row 17 (line 18)'
-    """
-    line = "" if lines is None else f" (line {lines[row]})"
-    return f"{source}, row {row + 1}{line}"
+def row_of(source: str, row: int) -> str:
+    """Return the words for a row, counted from 0, in a message: 'people.csv, row 17'."""
+    return f"{source}, row {row + 1}"
 
 
 def check_cells(name: str, cells: Array, place: Place) -> Array:
-    """Return the cells of a column, once none of them is missing or infinite."""
+    """Return the cells of a column, or raise a DataError if one of them is missing or infinite."""
     bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
     if np.any(bad):
         row, count = int(np.argmax(bad)), int(np.sum(bad))
         infinite = cells.dtype != object and np.isinf(cells[row])
-        what = f"the value is {'infinite' if infinite else 'missing'}"
-        raise unusable(name, place(row), what, count)
+        raise unusable(name, place(row), "infinite" if infinite else "missing", count)
     return cells
 
 
-def no_column(source: str, name: str, known: Sequence[str]) -> DataError:
-    """Return the error for a missing column, with the columns that exist."""
-    return DataError(
-        f"{source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
-        f"{listed(known)}."
-    )
+def check_header(source: str, names: Sequence[str], used: Iterable[str] = ()) -> None:
+    """Raise a DataError if two columns have one name, or if a used column is not there."""
+    if twice := repeated(names):
+        numbers = [str(at) for at, name in enumerate(names, start=1) if name == twice]
+        raise DataError(
+            f"{source}: {twice!r} is the name of columns {' and '.join(numbers)}. Give every "
+            "column a name of its own."
+        )
+    check_known(source, used, names)
+
+
+def check_known(source: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise a DataError for the first of these columns that is not there."""
+    for name in names:
+        if name not in known:
+            raise DataError(
+                f"{source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
+                f"{listed(list(known))}."
+            )
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first of the names that occurs more than once."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def reads_as_number(cell: Any) -> bool:
-    """Whether Python reads a number in this cell.
+    """True if Python reads this cell as a number.
 
     >>> reads_as_number(" 1e5 "), reads_as_number("1,5"), reads_as_number(None)
     (True, False, False)
@@ -180,8 +181,16 @@ def reads_as_number(cell: Any) -> bool:
 
 
 def unusable(name: str, where: str, what: str, count: int) -> DataError:
-    """The error that a value is unusable, with how many such rows its column has."""
+    """Return the error for a value that is missing or infinite, with the number of such rows."""
     return DataError(
-        f"{where}, column {name!r}: {what} ({plural(count, 'such row')} in this column). Fill it "
-        "in, or leave the row out."
+        f"{where}, column {name!r}: the value is {what} ({plural(count, 'such row')} in this "
+        "column). Fill it in, or leave the row out."
+    )
+
+
+def no_number(name: str, where: str, cell: object, others: str = "", remedy: str = "") -> DataError:
+    """Return the error for a cell that is no number, with more about other cells and remedies."""
+    comma = " Write it with a decimal point." if WITH_COMMA.fullmatch(str(cell)) else ""
+    return DataError(
+        f"{where}, column {name!r}: {cell!r} is not a number{others}.{comma} Correct it{remedy}."
     )

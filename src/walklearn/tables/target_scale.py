@@ -1,8 +1,8 @@
 """The public centre and spread of a target that is a number.
 
-Noise on the model is made for targets of spread 1 around 0. Under ε a target is therefore trained
-as (y − centre) / spread and cut at ±`CUT_OFF` spreads. Centre and spread are folded into the
-finished model, which predicts in the target's own units.
+Noise on the model suits targets of spread 1 around 0. Under ε the model is therefore trained on
+(y − centre) / spread, cut off at ±`CUT_OFF`. Centre and spread are folded into the
+finished model, which predicts in the target's units.
 
 >>> scale = TargetScale(150.0, 80.0)
 >>> scale.to_training([150.0, 230.0, 9999.0]).tolist()
@@ -20,16 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from walklearn.tables.table import DataError
+
 Array = NDArray[Any]
 CUT_OFF = 3.0  # in spreads
 
 
 @dataclass(frozen=True)
 class TargetScale:
-    """Centre and spread that a target is shifted and divided by.
+    """Centre and spread of a target.
 
-    cut_off: targets farther than this many spreads from the centre are moved to that distance.
-    It bounds the influence of a row; unprotected training passes infinity.
+    cut_off: targets farther than this many spreads from the centre are moved to that distance,
+    which bounds the influence of a row; unprotected training passes infinity.
     """
 
     centre: float = 0.0
@@ -37,14 +39,10 @@ class TargetScale:
     cut_off: float = CUT_OFF
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.centre) and 0.0 < self.spread < math.inf):
-            raise ValueError(
-                "the target needs a finite centre and a positive spread, got "
-                f"{self.centre!r} and {self.spread!r}."
-            )
+        check_scale("the target", self.centre, self.spread, self.cut_off)
 
     def check_intercept(self, intercept: bool, how: str) -> None:
-        """Raise if the centre cannot be folded into the model, which has no intercept."""
+        """Raise a ValueError if there is no intercept to which the centre could be added."""
         if self.centre != 0.0 and not intercept:
             raise ValueError(
                 f"a centre of {self.centre:g} of the target becomes part of the intercept, and the "
@@ -52,14 +50,28 @@ class TargetScale:
             )
 
     def to_training(self, targets: ArrayLike) -> Array:
-        """Return the targets as the model is trained on them."""
-        with np.errstate(over="ignore"):
-            scaled = (np.asarray(targets, dtype=np.float64) - self.centre) / self.spread
-        return np.clip(scaled, -self.cut_off, self.cut_off)
+        """Return the targets that the model is trained on."""
+        return scaled(targets, self.centre, self.spread, self.cut_off)
 
     def to_original(self, model: Array, intercept: bool) -> Array:
-        """Return the model that predicts in the target's own units; an intercept is last."""
-        scaled = np.asarray(model * self.spread)
+        """Return the model that predicts in the target's units; an intercept is last."""
+        original = np.asarray(model * self.spread)
         if intercept:
-            scaled[..., -1:] += self.centre  # some plans carry no average: it is empty
-        return scaled
+            original[..., -1:] += self.centre  # without an average in the plan it is empty
+        return original
+
+
+def scaled(numbers: ArrayLike, centre: float, spread: float, cut_off: float) -> Array:
+    """Return (numbers − centre) / spread, cut off at ±cut_off."""
+    with np.errstate(over="ignore"):
+        units = (np.asarray(numbers, dtype=np.float64) - centre) / spread
+    return np.clip(units, -cut_off, cut_off)
+
+
+def check_scale(name: str, centre: float, spread: float, cut_off: float) -> None:
+    """Raise a DataError unless numbers can be scaled by these."""
+    if not (math.isfinite(centre) and 0 < spread < math.inf and cut_off > 0):
+        raise DataError(
+            f"{name} needs a finite centre, a positive spread and a positive cut_off, got "
+            f"{centre!r}, {spread!r} and {cut_off!r}."
+        )

@@ -1,4 +1,4 @@
-"""`Rows`: what a problem needs of a table: features, targets, and who owns each row."""
+"""`Rows`: the features, the targets and the owners of the rows of a table."""
 
 from __future__ import annotations
 
@@ -20,32 +20,29 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows ready to learn from.
+    """Rows for training.
 
     Parameters
     ----------
     X
         The encoded features, sparse if the file is.
     y
-        The targets as they are in the file, whole numbers as such.
+        The targets of the file, whole numbers as integers.
     nodes
-        The owner of each row as it is in the file, a number or a name; None without a node
-        column.
+        The owners of the rows in the file, numbers or names; None without a node column.
     encoding
-        How columns become X.
+        The encoding of columns as X.
     target
         The name of y.
     place
-        Says in a message which row is meant.
+        Names a row, counted from 0, in a message.
 
     Examples
     --------
-    >>> from walklearn.tables import Table
     >>> columns = {"age": lambda: np.array([30.0, 41.0]), "ill": lambda: np.array([0.0, 1.0])}
     >>> rows = rows_of(Table(columns, row_count=2, source="people.csv"), target="ill")
-    >>> rows.columns, rows.X, rows.y, rows.classes
-    (('age',), array([[30.],
-           [41.]]), array([0, 1]), array([0, 1]))
+    >>> rows.columns, rows.X.tolist(), rows.y, rows.classes
+    (('age',), [[30.0], [41.0]], array([0, 1]), array([0, 1]))
     """
 
     X: Any  # an array, or a csr_array of SciPy's
@@ -57,7 +54,7 @@ class Rows:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that X was made from."""
+        """Names of the columns of X."""
         return tuple(column.name for column in self.encoding.columns)
 
     @property
@@ -77,33 +74,31 @@ def read_rows(
     encoding: Encoding | None = None,
     delimiter: str | None = None,
 ) -> Rows:
-    """Read a file and make rows of it.
+    """Read the rows of a file.
 
     Parameters
     ----------
     path
-        The file, of a kind that `read_table` reads.
+        A file that `read_table` reads.
     target
         The column to predict.
     node_column
-        The column that says who owns a row.
+        The column that names the node of each row.
     drop
-        Columns to leave out.
+        Columns that are left out.
     text
         Columns that are text even if they look like numbers.
     schema
-        What is declared of columns instead of taken from the data: the possible values of text,
-        the centre and spread or the range of numbers; a `Schema`, the path of its file, or what
-        would stand there.
+        Declared categories, scales and ranges of columns, which are then not taken from the data: a
+        `Schema`, the path of its file, or the content of such a file.
     encoding
-        An encoding made before, as at prediction and as a network agrees on.
+        An earlier encoding, such as that of a model or of a network's plan.
     delimiter
-        What separates the cells of a CSV file; guessed if None.
+        Separator of the cells of a CSV file; guessed if None.
 
     Returns
     -------
     Rows
-        The rows, ready to learn from.
 
     Examples
     --------
@@ -113,9 +108,8 @@ def read_rows(
     ...     path = Path(folder, "people.csv")
     ...     _ = path.write_text("clinic,age,ill\\nnorth,30,no\\nsouth,41,yes\\n")
     ...     rows = read_rows(path, target="ill", node_column="clinic")
-    >>> rows.X, rows.y, rows.nodes
-    (array([[30.],
-           [41.]]), array(['no', 'yes'], dtype='<U3'), array(['north', 'south'], dtype='<U5'))
+    >>> rows.X.tolist(), rows.y.tolist(), rows.nodes.tolist()
+    ([[30.0], [41.0]], ['no', 'yes'], ['north', 'south'])
     """
     schema = Schema.of(schema)
     declared = {*text, *schema.categories, *(() if encoding is None else encoding.text_columns)}
@@ -134,7 +128,7 @@ def rows_of(
     schema: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     encoding: Encoding | None = None,
 ) -> Rows:
-    """Make rows of a table that was read before; see `read_rows`.
+    """Return the rows of a table; see `read_rows`.
 
     Parameters
     ----------
@@ -143,27 +137,24 @@ def rows_of(
     target
         The column to predict.
     node_column
-        The column that says who owns a row.
+        The column that names the node of each row.
     drop
-        Columns to leave out.
+        Columns that are left out.
     schema
-        What is declared of columns, as for `read_rows`.
+        Declared categories, scales and ranges of columns, as for `read_rows`.
     encoding
-        An encoding made before.
+        An earlier encoding.
 
     Returns
     -------
     Rows
-        The rows, ready to learn from.
 
     Examples
     --------
-    >>> from walklearn.tables import Table
     >>> columns = {"age": lambda: np.array([30.0, 41.0]), "ill": lambda: np.array([0.0, 1.0])}
     >>> table = Table(columns, row_count=2, source="people.csv")
-    >>> rows_of(table, target="ill", schema={"age": {"range": [0, 100]}}).X
-    array([[-0.4 ],
-           [-0.18]])
+    >>> rows_of(table, target="ill", schema={"age": {"range": [0, 100]}}).X.tolist()
+    [[-0.4], [-0.18]]
     """
     _check_roles(target, node_column, drop)
     y = _whole_if_possible(table[target])
@@ -174,22 +165,17 @@ def rows_of(
         declared = Schema.of(schema)
         if declared.target_scale(target) is not None:
             declared = declared.without(target)
-        try:
-            encoding = Encoding.of_table(features, declared.categories)
-        except DataError as error:
-            named = table.source in str(error)
-            raise error if named else DataError(f"{table.source}: {error}") from error
-        encoding = declared.applied(encoding)
+        encoding = declared.applied(Encoding.of_table(features, declared.categories))
     X = encoding.encode(features)
     return Rows(X, y, nodes, encoding, target, table.place)
 
 
 def _check_roles(target: str, node_column: str | None, drop: Sequence[str]) -> None:
-    """Check that a column has one role: it is predicted, names the owner, or is left out."""
+    """Raise a DataError for a column with two roles: target, node column or left out."""
     if target == node_column:
         raise DataError(
-            f"the column {target!r} cannot be both the target and the node of each row. Choose "
-            "another column for one of them."
+            f"the column {target!r} cannot be the target and the node of each row. Choose another "
+            "column for one of them."
         )
     for name, role in ((target, "is to be predicted"), (node_column, "names who owns a row")):
         if name in drop:
@@ -197,7 +183,7 @@ def _check_roles(target: str, node_column: str | None, drop: Sequence[str]) -> N
 
 
 def _whole_if_possible(cells: Array) -> Array:
-    """Make whole numbers of labels such as 3.0, which is node 3 or class 3; text stays text."""
+    """Return whole numbers such as 3.0 as integers, for node 3 or class 3; text stays text."""
     if is_text(cells):
         return cells.astype(str)
     whole = bool((cells == np.floor(cells)).all()) and bool((np.abs(cells) < 2**53).all())

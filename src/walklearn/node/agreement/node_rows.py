@@ -116,7 +116,7 @@ def _check_count(table: Table, plan: Plan) -> None:
 def _targets(table: Table, plan: Plan) -> Array:
     cells = table[plan.target]
     if plan.classes is None:
-        targets = Column(plan.target).encode(cells, table.place, checked=True)[:, 0]
+        targets = Column(plan.target).encode(cells, table.place)[:, 0]
         return plan.training_target.to_training(targets)
     numbers = {name: number for number, name in enumerate(plan.classes)}
     for row, cell in enumerate(cells):
