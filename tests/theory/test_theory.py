@@ -90,8 +90,8 @@ def test_bounds_hold_on_both_sides(chain):
     P, law = walk.transition_matrix(graph), walk.stationary(graph)
     near, far = dense_ends(P, law)
     assert 0.0 < spectrum.poincare(P, law) <= near * (1 + 1e-9) + 1e-14
-    assert 0.0 <= spectrum.odd_ways(P, law) <= far * (1 + 1e-9) + 1e-14
-    cut_short = spectrum.reversible(P, law, graph.is_bipartite, products=3)
+    assert 0.0 <= spectrum.odd_paths(P, law) <= far * (1 + 1e-9) + 1e-14
+    cut_short = spectrum.reversible(P, law, graph.is_bipartite, limit=3)
     assert cut_short.near[0] <= near * (1 + 1e-6) + 1e-12
     assert near <= cut_short.near[1] * (1 + 1e-6) + 1e-12
     assert cut_short.far[0] <= far * (1 + 1e-6) + 1e-12
@@ -264,7 +264,7 @@ def test_jumps_have_the_second_largest_modulus(nodes):
     assert diagnosis.acceptance_rate == pytest.approx(walk.acceptance_rate(graph, problem))
     said = " ".join(diagnosis.warnings)
     assert "not reversible" in said
-    assert "bend the visits" in said
+    assert "lower jump probability" in said
     assert "not reversible" in str(diagnosis)
 
 

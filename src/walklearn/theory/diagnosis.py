@@ -43,7 +43,6 @@ from walklearn.theory.constants import Constant, residual
 from walklearn.theory.spectrum import Method, Range, Spectrum, matrix_of, spectrum_of
 from walklearn.theory.warnings import warnings_of
 from walklearn.updates.step_sizes import StepSize
-from walklearn.updates.update import Update
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import disclosure_of, mechanism_of
 from walklearn.walks.walk import draw_walk
@@ -97,12 +96,6 @@ class Diagnosis:
     printed_constant
         For clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it, otherwise NaN. Single
         draws exceed it, since its second term belongs to neither reweighting.
-    update
-        The update, as it prints itself; empty if none was given.
-    message_bytes
-        The size of the token.
-    node_bytes
-        The largest size of the state of a node.
 
     Examples
     --------
@@ -130,9 +123,6 @@ class Diagnosis:
     setup_messages: int
     warnings: tuple[str, ...]
     printed_constant: float = math.nan
-    update: str = ""
-    message_bytes: int = 0
-    node_bytes: int = 0
 
     @property
     def lambda_P(self) -> float:
@@ -161,16 +151,10 @@ class Facts:
     problem: Problem
     walk: Walk
     step_size: StepSize | None
-    update: Update | None
     spectrum: Spectrum
     stays: Vector | None
     residual: float
     no_optimum: str
-
-    @property
-    def has_memory(self) -> bool:
-        """True if the update has memory, so that visits and weights cause no bias."""
-        return self.update is not None and self.update.converges
 
     @cached_property
     def stationary(self) -> Vector:
@@ -203,18 +187,9 @@ class Facts:
         """True if the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
         return not self.walk.is_biased and np.allclose(self.weights, 1.0, rtol=1e-9)
 
-    @property
-    def acceptance_rate(self) -> float:
-        """The long-run share of the steps that move the token."""
-        if self.walk.is_independent:
-            return self.walk.acceptance_rate(self.graph, self.problem)
-        if self.stays is None:
-            return math.nan
-        return float(self.stationary @ (1.0 - self.stays))
-
     def constant(self) -> Constant | None:
         """Return the constant of the theorem that applies; None if there is none."""
-        if self.has_memory or not self.is_unbiased:
+        if not self.is_unbiased:
             return None
         v, L = self.stationary, self.problem.smoothness_constants
         importance = self.problem.importance
@@ -241,12 +216,11 @@ def diagnose(
     walk: Walk,
     step_size: StepSize | None = None,
     seed: int | np.random.SeedSequence | None = 0,
-    update: Update | None = None,
 ) -> Diagnosis:
     """Compute the spectral gap, the mixing time, the theorem's constant, and warnings.
 
-    A private walk is diagnosed for one simulated draw of its releases. An update with memory has no
-    theorem's constant, and none of the walk's biases.
+    A private walk is diagnosed for one simulated draw of its releases. The constants and the
+    warnings of bias are about `Sgd`; updates with memory converge whatever the walk.
 
     Parameters
     ----------
@@ -260,8 +234,6 @@ def diagnose(
         A step, to be checked against the smoothness and the noise of the problem.
     seed
         The seed of a private walk's simulated draw.
-    update
-        The update, whose size in bytes and disclosures are then added.
 
     Returns
     -------
@@ -290,9 +262,8 @@ def diagnose(
         at_optimum = residual(problem, problem.solution.model)
     except NoMinimiserError as error:
         reason = str(error)
-    if update is not None and not update.converges:
-        step_size = step_size or getattr(update, "step_size", None)
-    facts = Facts(graph, problem, drawn, step_size, update, spectrum, stays, at_optimum, reason)
+    facts = Facts(graph, problem, drawn, step_size, spectrum, stays, at_optimum, reason)
+    has_rate = P is not None or drawn.is_independent
     return Diagnosis(
         walk=repr(walk),
         node_count=graph.node_count,
@@ -304,16 +275,13 @@ def diagnose(
         spectral_gap=spectrum.gap[0],
         gap_bounds=spectrum.gap,
         mixing_time=_steps_to_mix(graph, drawn, problem, spectrum, 0.25),
-        acceptance_rate=facts.acceptance_rate,
+        acceptance_rate=drawn.acceptance_rate(graph, problem) if has_rate else math.nan,
         residual=at_optimum,
         effective_smoothness=float(facts.step_smoothness.max()),
         constant=facts.constant(),
         printed_constant=_printed_constant(walk, at_optimum),
         setup_messages=2 * graph.edge_count * bool(drawn.numbers_sent),
         warnings=tuple(warnings_of(facts)),
-        update="" if update is None else repr(update),
-        message_bytes=0 if update is None else update.message_bytes(problem),
-        node_bytes=0 if update is None else update.node_bytes(problem),
     )
 
 
@@ -409,10 +377,6 @@ def _lines(d: Diagnosis) -> Iterator[str]:
     yield f"  set-up              {d.setup_messages:<10,} messages"
     yield f"  residual σ²         {_number(d.residual)}"
     yield f"  largest step 2/L    {_number(d.largest_step)}"
-    if d.update:
-        yield f"  update              {d.update}"
-        yield f"    a message         {d.message_bytes:<10,} bytes"
-        yield f"    a node keeps      {d.node_bytes:<10,} bytes at most"
     if not math.isnan(d.printed_constant):
         over = _number(d.printed_constant)
         yield f"  the paper's bound   {over:<10} (Lmax / Lmin) σ² + Lmax², as printed; see docs"
@@ -420,8 +384,10 @@ def _lines(d: Diagnosis) -> Iterator[str]:
         yield "  constant            none: no theorem covers this walk"
     else:
         yield f"  constant            {_number(d.constant.value):<10} {d.constant.theorem}, max of"
-        terms = (d.constant.noise, d.constant.smoothness, d.constant.mixing)
-        for name, formula, term in zip(_TERMS, d.constant.formulas, terms, strict=True):
+        for name, formula in zip(
+            ("noise", "smoothness", "mixing"), d.constant.formulas, strict=True
+        ):
+            term = getattr(d.constant, name)
             mark = "  <- largest" if term == d.constant.value else ""
             yield f"    {name:<17} {_number(term):<10} {formula}{mark}"
         yield "  Constants hide factors (diameter of W, gradient bound, c): compare like with like."
@@ -429,9 +395,6 @@ def _lines(d: Diagnosis) -> Iterator[str]:
         yield "Warnings"
     for warning in d.warnings:
         yield f"  - {warning}"
-
-
-_TERMS = ("noise", "smoothness", "mixing")
 
 
 def _origin(d: Diagnosis) -> str:

@@ -1,21 +1,21 @@
-"""The second and the last eigenvalue of a walk: how fast it forgets where it was.
+"""The second and the last eigenvalue of a walk, which determine how fast it mixes.
 
-A reversible chain P with law π has real eigenvalues 1 = λ_1 > λ_2 ≥ … ≥ λ_N ≥ −1. Its speed
-is set by the distances of the two ends from ±1, which is what a `Spectrum` holds:
+A reversible chain P with stationary distribution π has real eigenvalues
+1 = λ_1 > λ_2 ≥ … ≥ λ_N ≥ −1. Its speed depends on the distances of the two ends from ±1:
 
     near = 1 − λ_2,   far = 1 + λ_N,   spectral gap = min(near, far).
 
-They come from a closed form on the ring, torus, hypercube, complete graph and star where one
-is known, elsewhere from the Lanczos iteration on the symmetric S = D^½ P D^-½, D = diag(π),
-whose entries are √(P_ij P_ji) and whose top eigenvector is √π. That eigenvector is moved to
-the mean μ of the other eigenvalues: λ_N ≤ μ ≤ λ_2, so it is never in the way. Lanczos keeps
-three vectors, and gives both ends at once, from inside: λ_N ≤ θ_N and θ_2 ≤ λ_2.
+There is a closed form for the ring, torus, hypercube, complete graph and star. For other graphs
+they come from the Lanczos iteration on the symmetric S = D^½ P D^-½, D = diag(π), with entries
+√(P_ij P_ji) and top eigenvector √π. That eigenvector is moved to the mean μ of the other
+eigenvalues: λ_N ≤ μ ≤ λ_2, so it does not disturb. Lanczos keeps three vectors, and gives both ends
+at once, from inside: λ_N ≤ θ_N and θ_2 ≤ λ_2.
 
-The iteration has a budget (`MAX_PRODUCTS`, `MAX_WORK`). Where it runs out, θ bounds the
-distances from above, and from below they are bounded by
+The iteration has a budget (`MAX_PRODUCTS`, `MAX_WORK`). If it is exhausted, θ bounds the distances
+from above, and these bound them from below:
 
     near ≥ 1 / max_e Q(e)⁻¹ Σ_{x,y: e on the path from x to y} |path| π_x π_y
-    far  ≥ 2 / max_e Q(e)⁻¹ Σ_{x: e on the odd way from x to x} |way| π_x
+    far  ≥ 2 / max_e Q(e)⁻¹ Σ_{x: e on the odd path from x to x} |path| π_x
 
 (Diaconis & Stroock 1991), with the paths of a breadth-first tree, and Q(e) = π_i P_ij.
 
@@ -29,33 +29,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.arrays import Vector
 from walklearn.graphs import Graph
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.objectives import Problem
 from walklearn.walks import Metropolis, Walk
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Range: TypeAlias = tuple[float, float]
 Method: TypeAlias = Literal["closed form", "eigenvalues", "bound", "unknown"]
 
-MAX_PRODUCTS = 100_000  # products of P with a vector before a bound has to do
-MAX_WORK = 1e10  # … and fewer on a large graph: products × (entries of P + 10 N), about 20 s
+MAX_PRODUCTS = 100_000  # products of P with a vector, after which a bound is used
+MAX_WORK = 1e10  # fewer on a large graph: products × (entries of P + 10 N), about 20 s
 TOLERANCE = 1e-6  # residual / distance from ±1 of a converged eigenvalue; its error is the square
-ROUGH = 1e-3  # … past a tenth of the budget: three digits at the least
+ROUGH = 1e-3  # after a tenth of the budget: at least three digits
 MAX_NODES_WITH_JUMPS = 2000  # the matrix of a jumping walk is nearly dense
 MIN_FOR_ARPACK = 32  # below this many nodes dense eigenvalues are simpler
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """1 − λ_2 and 1 + λ_N, each as (lower, upper) end: equal but for the method "bound".
+    """1 − λ_2 and 1 + λ_N, each as (lower, upper) bound: equal unless the method is "bound".
 
     For a walk that is not reversible both are 1 − |λ| of the second largest modulus.
     """
@@ -66,19 +64,14 @@ class Spectrum:
 
     @property
     def gap(self) -> Range:
-        """The spectral gap, its lower and its upper end."""
+        """The lower and the upper bound of the spectral gap."""
         return min(self.near[0], self.far[0]), min(self.near[1], self.far[1])
 
 
 def spectrum_of(
-    graph: Graph, walk: Walk, problem: Problem | None = None, matrix: csr_array | None = None
+    graph: Graph, walk: Walk, problem: Problem | None = None, matrix: SparseMatrix | None = None
 ) -> Spectrum:
-    """The spectrum of a walk; pass its transition matrix if you have it already.
-
-    >>> from walklearn import graphs, walks
-    >>> spectrum_of(graphs.erdos_renyi(50, 0.2, seed=1), walks.Uniform()).method
-    'eigenvalues'
-    """
+    """Return the spectrum of a walk; pass its transition matrix if you have it already."""
     if graph.node_count == 1 or walk.is_independent:
         return exactly(1.0, 1.0, "closed form")
     walk = walk.matrix_walk
@@ -94,12 +87,12 @@ def spectrum_of(
 
 
 def exactly(near: float, far: float, method: Method) -> Spectrum:
-    """A spectrum whose two eigenvalues are known exactly."""
+    """Return a spectrum whose two eigenvalues are known exactly."""
     return Spectrum((near, near), (far, far), method)
 
 
-def matrix_of(graph: Graph, walk: Walk, problem: Problem | None) -> csr_array | None:
-    """Transition matrix of a walk's base; None if it has none or is nearly dense."""
+def matrix_of(graph: Graph, walk: Walk, problem: Problem | None) -> SparseMatrix | None:
+    """Return the transition matrix that stands for a walk; None without one or if it is dense."""
     is_dense = walk.slow_stationary and graph.node_count > MAX_NODES_WITH_JUMPS
     if walk.is_independent or is_dense:
         return None
@@ -107,18 +100,12 @@ def matrix_of(graph: Graph, walk: Walk, problem: Problem | None) -> csr_array | 
 
 
 def closed_form(graph: Graph, walk: Metropolis, problem: Problem | None = None) -> Spectrum | None:
-    """The spectrum where a formula is known, else None.
+    """Return the spectrum if a formula is known, else None.
 
-    Where the score v / deg is constant nothing is ever rejected and P = A / deg; on the star
-    the uniform walk has a formula too. Laziness ℓ makes it ℓ + (1 − ℓ)λ.
-
-    >>> from walklearn import graphs, walks
-    >>> closed_form(graphs.hypercube(4), walks.Simple())
-    Spectrum(near=(0.5, 0.5), far=(0.0, 0.0), method='closed form')
+    If the score v / deg is constant nothing is rejected and P = A / deg; for the uniform walk on a
+    star there is a formula too. Laziness ℓ makes it ℓ + (1 − ℓ)λ.
     """
-    if not graph.family or graph.node_count < 2:
-        return None
-    if not walk.inherits("hop", "transition_matrix"):
+    if not graph.family or graph.node_count < 2 or not walk.inherits("hop", "transition_matrix"):
         return None
     name, *sizes = graph.family
     scores = walk.announcements(graph, problem)[:, 0]
@@ -159,10 +146,9 @@ _FORMULAS: dict[object, Callable[..., tuple[float, float]]] = {
 }
 
 
-def reversible(P: csr_array, π: Vector, bipartite: bool, products: int | None = None) -> Spectrum:
-    """The spectrum of a reversible matrix with law π, within a budget of products with P."""
-    if products is None:
-        products = int(min(MAX_PRODUCTS, MAX_WORK / (P.nnz + 10 * π.size)))
+def reversible(P: SparseMatrix, π: Vector, bipartite: bool, limit: float = math.inf) -> Spectrum:
+    """Return the spectrum of a reversible matrix, within a budget of products with P."""
+    products = int(min(limit, MAX_PRODUCTS, MAX_WORK / (P.nnz + 10 * π.size)))
     stays = P.diagonal()
     near, far = _lanczos(_symmetric(P, π, stays), π.size, products)
     if bipartite and not stays.any():
@@ -171,12 +157,12 @@ def reversible(P: csr_array, π: Vector, bipartite: bool, products: int | None =
     if near[0] < near[1]:
         near = (min(near[1], poincare(P, π)), near[1])
     if far[0] < far[1]:
-        far = (min(far[1], max(2 * float(stays.min()), odd_ways(P, π))), far[1])
+        far = (min(far[1], max(2 * float(stays.min()), odd_paths(P, π))), far[1])
     return Spectrum(near, far, "eigenvalues" if converged else "bound")
 
 
-def _symmetric(P: csr_array, π: Vector, stays: Vector) -> Callable[[Vector], Vector]:
-    """S − (1 − μ) √π √πᵀ as a function of a vector."""
+def _symmetric(P: SparseMatrix, π: Vector, stays: Vector) -> Callable[[Vector], Vector]:
+    """Return S − (1 − μ) √π √πᵀ as a function of a vector."""
     root = P.sqrt()
     S = root.multiply(root.T.tocsr()).tocsr()  # √ before the product: no underflow
     top = np.sqrt(π)
@@ -191,16 +177,16 @@ def _symmetric(P: csr_array, π: Vector, stays: Vector) -> Callable[[Vector], Ve
 
 
 def _lanczos(times: Callable[[Vector], Vector], size: int, products: int) -> tuple[Range, Range]:
-    """(lower, upper) of 1 − λ_max and 1 + λ_min; the lower is 0 where it did not converge.
+    """Return bounds of 1 − λ_max and 1 + λ_min; the lower is 0 if it did not converge.
 
-    Orthogonality is lost on the way, which repeats eigenvalues but never moves the ends.
+    The vectors lose their orthogonality, which repeats eigenvalues but never moves the ends.
     """
     vector = np.random.default_rng(0).standard_normal(size)  # fixed: the same answer every time
     vector /= np.linalg.norm(vector)
     before, β = np.zeros(size), 0.0
     diagonal: list[float] = []
     beside: list[float] = []
-    found: dict[int, Range] = {}
+    ends: dict[int, Range] = {}
     check = 24
     for k in range(1, products + 1):
         following = times(vector) - β * before
@@ -213,25 +199,25 @@ def _lanczos(times: Callable[[Vector], Vector], size: int, products: int) -> tup
             check = 1 + int(1.2 * k)
             tolerance = TOLERANCE if k < products / 10 else ROUGH
             for end in (1, -1):
-                if end not in found or found[end][0] < found[end][1]:
+                if end not in ends or ends[end][0] < ends[end][1]:
                     θ, residual = _ritz(diagonal, beside, end, 0.0 if exhausted else β)
                     distance = max(0.0, 1.0 - end * θ)
                     converged = residual <= tolerance * max(distance, 1e-10)
-                    found[end] = (distance if converged else 0.0), distance
-            if exhausted or all(low == high for low, high in found.values()):
+                    ends[end] = (distance if converged else 0.0), distance
+            if exhausted or all(low == high for low, high in ends.values()):
                 break
         beside.append(β)
         before, vector = vector, following / β
-    return found[1], found[-1]
+    return ends[1], ends[-1]
 
 
 def _dot(one: Vector, other: Vector) -> float:
-    """one · other, without the threads of BLAS, which cost more than they bring here."""
+    """Return one · other without the threads of BLAS, which are slower here."""
     return float(np.einsum("i,i->", one, other))
 
 
 def _ritz(diagonal: list[float], beside: list[float], end: int, β: float) -> tuple[float, float]:
-    """The largest (end = 1) or smallest eigenvalue of the tridiagonal matrix, and its residual."""
+    """Return the largest (end = 1) or smallest eigenvalue, and its residual."""
     from scipy.linalg import eigh_tridiagonal
 
     last = len(diagonal) - 1 if end == 1 else 0
@@ -241,8 +227,8 @@ def _ritz(diagonal: list[float], beside: list[float], end: int, β: float) -> tu
     return float(θ[0]), β * abs(float(vectors[-1, 0]))
 
 
-def irreversible(P: csr_array, π: Vector) -> Spectrum:
-    """1 − |λ| for the second largest modulus; P − 1πᵀ has eigenvalue 0 in place of 1."""
+def irreversible(P: SparseMatrix, π: Vector) -> Spectrum:
+    """Return 1 − |λ| for the second largest modulus; P − 1πᵀ has eigenvalue 0 instead of 1."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
     if π.size <= MIN_FOR_ARPACK:
@@ -258,12 +244,12 @@ def irreversible(P: csr_array, π: Vector) -> Spectrum:
     return exactly(distance, distance, "eigenvalues")
 
 
-def poincare(P: csr_array, π: Vector) -> float:
-    """A lower bound of 1 − λ_2 by the paths of a breadth-first tree.
+def poincare(P: SparseMatrix, π: Vector) -> float:
+    """Return a lower bound of 1 − λ_2 by the paths of a breadth-first tree.
 
-    For the edge from a node to its parent, with m the mass of the node's subtree, A the sum
-    of π times the distance to the node inside it and D the same to the parent over all nodes,
-    the paths across have length A(1 − m) + m(1 − m) + m(D − A − m) in all.
+    For the edge from a node to its parent, let m be the mass of the node's subtree, A the sum of π
+    times the distance to the node inside the subtree, and D the same to the parent over all nodes.
+    The total length of the paths across is A(1 − m) + m(1 − m) + m(D − A − m).
 
     >>> from walklearn import graphs, walks
     >>> path = graphs.grid(1, 3)
@@ -271,11 +257,11 @@ def poincare(P: csr_array, π: Vector) -> float:
     0.5
     """
     root, parent = _central_tree(P)
-    m = _subtree_sums(π, parent)
-    A_and_m = _subtree_sums(m, parent)  # every x counts once for each node up to the top
+    m = _tree_sums(π, parent)
+    A_and_m = _tree_sums(m, parent)  # every x counts once for each node up to the top
     steps = 1.0 - 2.0 * m  # D(child) = D(parent) + 1 − 2 m(child)
     steps[root] = A_and_m[root] - m[root]
-    D = _sums_above(steps, parent)
+    D = _tree_sums(steps, parent, upwards=True)
     child = np.flatnonzero(parent < π.size)
     m, A_and_m, above = m[child], A_and_m[child], D[parent[child]]
     Q = π[child] * P[child, parent[child]]
@@ -283,14 +269,14 @@ def poincare(P: csr_array, π: Vector) -> float:
     return float((Q / load).min())
 
 
-def odd_ways(P: csr_array, π: Vector) -> float:
-    """A lower bound of 1 + λ_N, by paths from each x to the nearest node that stays often and back.
+def odd_paths(P: SparseMatrix, π: Vector) -> float:
+    """Return a lower bound of 1 + λ_N; 0 if no node ever stays.
 
-    0 if no node ever stays.
+    Its paths lead from each x to the nearest node that stays often, and back.
 
     >>> from walklearn import graphs, walks
     >>> path = graphs.grid(1, 3)
-    >>> odd_ways(walks.Uniform().transition_matrix(path), np.full(3, 1 / 3))   # λ_N = −1/2
+    >>> odd_paths(walks.Uniform().transition_matrix(path), np.full(3, 1 / 3))   # λ_N = −1/2
     0.25
     """
     from scipy.sparse import csr_array
@@ -299,20 +285,23 @@ def odd_ways(P: csr_array, π: Vector) -> float:
     n, stays = π.size, P.diagonal()
     if not stays.any():
         return 0.0
-    rests = np.flatnonzero(stays >= 0.5 * stays.max())
-    # One more node, n, from which every resting place is one step away.
-    indptr = np.append(P.indptr, P.nnz + rests.size)
-    indices, data = np.append(P.indices, rests), np.append(P.data, np.ones(rests.size))
+    resting = np.flatnonzero(stays >= 0.5 * stays.max())
+    # An additional node n is one step from every resting node.
+    indptr = np.append(P.indptr, P.nnz + resting.size)
+    indices, data = np.append(P.indices, resting), np.append(P.data, np.ones(resting.size))
     with_source = csr_array((data, indices, indptr), shape=(n + 1, n + 1))
     parent = breadth_first_order(with_source, n)[1][:n].astype(np.intp)
-    length = 2.0 * _sums_above(np.ones(n), parent) - 1.0
-    onward = np.where(parent < n, parent, np.arange(n))  # a resting place goes to itself
+    length = 2.0 * _tree_sums(np.ones(n), parent, upwards=True) - 1.0
+    onward = np.where(parent < n, parent, np.arange(n))  # a resting node goes to itself
     Q = π * P[np.arange(n), onward]
-    return float(2.0 * (Q / _subtree_sums(length * π, parent)).min())
+    return float(2.0 * (Q / _tree_sums(length * π, parent)).min())
 
 
-def _central_tree(P: csr_array) -> tuple[int, NDArray[np.intp]]:
-    """A breadth-first tree from the middle of a long shortest path; the root's parent is N."""
+def _central_tree(P: SparseMatrix) -> tuple[int, NDArray[np.intp]]:
+    """Return root and parents of a breadth-first tree from the middle of a long shortest path.
+
+    The parent of the root is N.
+    """
     from scipy.sparse.csgraph import breadth_first_order
 
     edge = int(breadth_first_order(P, 0)[0][-1])
@@ -326,22 +315,16 @@ def _central_tree(P: csr_array) -> tuple[int, NDArray[np.intp]]:
     return root, np.asarray(parent)
 
 
-def _subtree_sums(values: Vector, parent: NDArray[np.intp]) -> Vector:
-    """The sum over each node and all below it, in log₂(depth) rounds of doubled jumps."""
+def _tree_sums(values: Vector, parent: NDArray[np.intp], upwards: bool = False) -> Vector:
+    """Return the sum over each node and all below it, or all above it, up to the root.
+
+    Jumps to the ancestors double in each of log₂(depth) rounds.
+    """
     n = values.size
     ancestor, sums = np.append(parent, n), np.append(values, 0.0)
     while (ancestor < n).any():
-        sums = sums + np.bincount(ancestor, weights=sums, minlength=n + 1)
+        more = sums[ancestor] if upwards else np.bincount(ancestor, sums, minlength=n + 1)
+        sums = sums + more
         sums[n] = 0.0
-        ancestor = ancestor[ancestor]
-    return sums[:n]
-
-
-def _sums_above(values: Vector, parent: NDArray[np.intp]) -> Vector:
-    """The sum over each node and all above it, up to the root."""
-    n = values.size
-    ancestor, sums = np.append(parent, n), np.append(values, 0.0)
-    while (ancestor < n).any():
-        sums = sums + sums[ancestor]
         ancestor = ancestor[ancestor]
     return sums[:n]

@@ -24,15 +24,6 @@ def warnings_of(facts: Facts) -> Iterator[str]:
     yield from _about_eigenvalues(facts)
     yield from _about_mixing(facts)
     yield from _about_long_stays(facts)
-    if facts.update is not None and facts.has_memory:
-        yield (
-            f"{facts.update!r} ends where ∇f = 0, however often each node is visited: no bias is "
-            "left to correct, and the theorems' constants, which are about SGD, do not apply."
-        )
-        yield f"It is refused where something is protected: {facts.update.discloses}."
-        if facts.no_optimum:
-            yield f"σ² is NaN, as {facts.no_optimum}"
-        return
     yield from _about_bias(facts)
     if facts.no_optimum:
         yield f"σ² and the constant are NaN, as {facts.no_optimum}"
@@ -56,15 +47,14 @@ def _about_eigenvalues(facts: Facts) -> Iterator[str]:
         )
     if facts.spectrum.method == "unknown":
         yield (
-            f"The eigenvalues are unknown: the matrix of this walk on more than "
-            f"{MAX_NODES_WITH_JUMPS} nodes is too dense (or did not converge). Diagnose its base "
-            f"walk {walk.innermost!r}, which usually mixes no faster."
+            f"The eigenvalues are unknown: on more than {MAX_NODES_WITH_JUMPS} nodes the matrix is "
+            f"too dense (or did not converge). Diagnose the base walk {walk.innermost!r}, which "
+            "usually mixes no faster."
         )
     elif walk.matrix_walk is not walk and not walk.is_independent:
         yield (
-            f"{walk!r} has no matrix over the nodes and is not reversible: the eigenvalues, times "
-            f"and constant are those of its base walk {walk.matrix_walk!r}. Measure its visits in "
-            "a simulation to see what it gains."
+            f"{walk!r} has no matrix over the nodes: the eigenvalues, times and constant are those "
+            f"of its base walk {walk.matrix_walk!r}. Measure its visits in a simulation."
         )
     elif not walk.reversible:
         yield (
@@ -83,11 +73,9 @@ def _about_mixing(facts: Facts) -> Iterator[str]:
             "(λ_N = -1). Pass laziness=0.1."
         )
     elif facts.spectrum.method != "bound" and gap * SLOW_MIXING * nodes < 1.0:
-        cure = (
-            "It nearly alternates between two sides: pass laziness=0.1."
-            if far < near
-            else "Add edges between distant parts of the graph, or plan for many more steps."
-        )
+        cure = "Add edges between distant parts of the graph, or plan for many more steps."
+        if far < near:
+            cure = "It nearly alternates between two sides: pass laziness=0.1."
         yield (
             f"The walk mixes slowly: it takes about {1.0 / gap if gap else math.inf:.3g} steps, "
             f"for {nodes} nodes, to forget where it was; a shorter run depends on its start. {cure}"
@@ -113,27 +101,16 @@ def _about_long_stays(facts: Facts) -> Iterator[str]:
 
 
 def _about_bias(facts: Facts) -> Iterator[str]:
-    walk = facts.walk
+    if facts.is_unbiased or not (facts.has_noise or facts.no_optimum):
+        return
+    walk, disclosure, counts = facts.walk, disclosure_of(facts.walk), ""
+    cure = disclosure.instead if disclosure.scaled_by else "Uniform() or Simple(corrected=True)"
     if walk.is_biased:
-        bend = ""
-        if facts.stays is not None:
-            target = walk.innermost.stationary(facts.graph, facts.problem)
-            distance = 0.5 * np.abs(facts.stationary - target).sum()
-            bend = f" (by {distance:.2g} in total variation)"
-        yield (
-            f"The jumps bend the visits away from the importance{bend}, and the gradient is not "
-            "corrected for it, so the limit is biased. Lower the jump probability, or let it "
-            "fall to 0 in later runs; no theorem applies."
-        )
-    elif not facts.is_unbiased and (facts.has_noise or facts.no_optimum):
-        weights, disclosure = facts.weights, disclosure_of(walk)
-        usual = "Uniform() or Simple(corrected=True)"
-        cure = disclosure.instead if disclosure.scaled_by else usual
-        yield (
-            f"{walk!r} minimises another sum than f: it counts a node {weights.min():.2g} to "
-            f"{weights.max():.2g} times, by its visits and the weight of its gradients. No theorem "
-            f"applies. Use {cure}."
-        )
+        cure = "a lower jump probability, or let it fall to 0 in later runs"
+    if facts.spectrum.method != "unknown":
+        low, high = facts.weights.min(), facts.weights.max()
+        counts = f": by its visits and weights, a node counts {low:.2g} to {high:.2g} times"
+    yield f"{walk!r} minimises another sum than f{counts}. No theorem applies. Use {cure}."
 
 
 def _about_step_size(facts: Facts, step_size: StepSize) -> Iterator[str]:
@@ -144,11 +121,9 @@ def _about_step_size(facts: Facts, step_size: StepSize) -> Iterator[str]:
             "neighbourhood of w* that shrinks with the step. Use PowerStep(c, 0.75) to reach w*."
         )
     if 0.0 < q <= 0.5 or q >= 1.0:
-        effect = (
-            "the noise is not averaged out." if q < 1.0 else "the steps fade before w* is near."
-        )
+        effect = "the noise is not averaged out" if q < 1.0 else "the steps vanish too early"
         yield (
-            f"The step exponent q = {q:g} is outside (0.5, 1), where the theorems hold: {effect} "
+            f"The step exponent q = {q:g} is outside (0.5, 1), where the theorems hold: {effect}. "
             "Use PowerStep(c, 0.75)."
         )
     ratios = 0.5 * c * facts.step_smoothness
