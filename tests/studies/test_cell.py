@@ -15,7 +15,7 @@ from walklearn.streams import generators, replicate_seed
 from walklearn.studies import Cell, CellResult, Study, run
 from walklearn.studies.cell import CellError
 from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
-from walklearn.studies.instances import RUN, WALK, draw_world, stream
+from walklearn.studies.instances import RUN, WALK, draw_instance, stream
 from walklearn.studies.tables import joined
 
 
@@ -43,9 +43,9 @@ def test_records_are_those_of_simulate() -> None:
     told = each.description
     records = run(each).records
     for number in range(told["instances"]):
-        world = draw_world(told["graph"], told["problem"], told["seed"], RUN, number)
+        instance = draw_instance(told["graph"], told["problem"], told["seed"], RUN, number)
         trace = wl.simulate(
-            world.problem, world.graph, wl.walks.Weighted(), steps=200, replicates=2,
+            instance.problem, instance.graph, wl.walks.Weighted(), steps=200, replicates=2,
             step_size=wl.PowerStep(0.1, 0.75), seed=stream(3, RUN, number, WALK),
             records=[1, 4, 14, 53, 200],
         )  # fmt: skip
@@ -183,7 +183,7 @@ def test_theory_is_asked_if_wanted() -> None:
         each = cell(text, method=method)
         facts = run(each).facts
         told = each.description
-        world = draw_world(told["graph"], told["problem"], 3, RUN, 2)
+        instance = draw_instance(told["graph"], told["problem"], 3, RUN, 2)
         walk = wl.walks.Weighted()
         if method == "private":  # of the release that the run itself drew
             walk = wl.walks.Weighted(
@@ -191,9 +191,9 @@ def test_theory_is_asked_if_wanted() -> None:
             )
             own = generators(replicate_seed(stream(3, RUN, 2, WALK), 0)).walk
             own.random()
-            world.problem.domain.sample(2, own)
-            walk = walk.sample_release(world.graph, world.problem, own)
-        found = wl.theory.diagnose(world.graph, world.problem, walk)
+            instance.problem.domain.sample(2, own)
+            walk = walk.sample_release(instance.graph, instance.problem, own)
+        found = wl.theory.diagnose(instance.graph, instance.problem, walk)
         expected = (
             found.residual, found.spectral_gap, found.mixing_time, found.constant.value,
             found.acceptance_rate,
@@ -210,10 +210,11 @@ def test_nodes_and_edges_of_instance_0() -> None:
     assert nodes["visits"].sum() == 200
     assert nodes["degree"].tolist() == [2] * 9
     assert nodes["stationary"] == pytest.approx(nodes["released"] / nodes["released"].sum())
-    world = draw_world(*(cell().description[key] for key in ("graph", "problem", "seed")), RUN, 0)
-    assert nodes["importance"] == pytest.approx(world.problem.smoothness_constants)
+    tables = (cell().description[key] for key in ("graph", "problem", "seed"))
+    instance = draw_instance(*tables, RUN, 0)
+    assert nodes["importance"] == pytest.approx(instance.problem.smoothness_constants)
     edges = np.column_stack([result.edges["source"], result.edges["target"]])
-    assert edges.tolist() == world.graph.edges().tolist()
+    assert edges.tolist() == instance.graph.edges().tolist()
     text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'
     gossip = run(cell(text, method="gossip")).nodes
     assert gossip["visits"].sum() == 200

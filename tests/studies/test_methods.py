@@ -91,7 +91,7 @@ def test_noise_may_be_stated_itself(table: dict, mechanism: object) -> None:
     made = method_of({**stated, **table}, {}, PROBLEM)
     assert isinstance(made, Weighted)
     assert made.privacy == mechanism
-    with pytest.raises(StudyError, match="epsilon: leave"):
+    with pytest.raises(StudyError, match=r"epsilon\. Remove"):
         method_of({**TARGET, **table}, {}, PROBLEM)
 
 

@@ -14,8 +14,8 @@ import walklearn as wl
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from walklearn.privacy.accounting.printing import format_upper
 from walklearn.studies import Results, ResultsError, Study, run, run_study
+from walklearn.studies.import_paths import register_shipped
 from walklearn.studies.instances import DATA, GRAPH, RUN, WALK, stream
-from walklearn.studies.origins import register_shipped
 from walklearn.studies.provenance import notes
 from walklearn.studies.tables import PROVENANCE, seed_name
 
@@ -198,7 +198,7 @@ def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
         "ring, two, printed, uniform: 4 of 4 instances diverged",
         "ring, two, printed, private: no noise reaches (ε, δ) = (3, 0.03) on 4 of 4 instances",
         "ring, two, printed, oracle: bounds",
-        "ring, two, printed, narrow: on 4 of 4 instances some L_i lay outside",
+        "ring, two, printed, narrow: on 4 of 4 instances some L_i are outside",
         "ring, two, tuned, weighted: the best step",
     ):
         assert any(note.startswith(start) for note in told), start
@@ -229,9 +229,9 @@ def test_notes_tell_a_delta_that_is_not_the_one_asked_for(tmp_path: Path) -> Non
     equal = PRIVATE.replace("private", "equal").replace('"weighted"', '"equal-variance-gamma"')
     study = Study.from_text(SMALL.replace("[step_sizes", f"{PRIVATE}{equal}[step_sizes"))
     results = run_study(study, tmp_path, cores=1)
-    (told,) = (note for note in notes(results) if "really" in note)
+    (told,) = (note for note in notes(results) if "as requested" in note)
     facts = results.facts()
     delta = facts[facts["method"] == "equal"]["achieved_delta"].iloc[0]
     assert delta > 0.5
     printed = format_upper(delta, 3)
-    assert told.startswith(f"ring, two, printed, equal: really has δ = {printed} at ε = 3")
+    assert told.startswith(f"ring, two, printed, equal: δ is {printed} at ε = 3")

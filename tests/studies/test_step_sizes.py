@@ -7,7 +7,7 @@ import json
 import pytest
 
 from walklearn.studies import Study, StudyError, run
-from walklearn.studies.instances import RUN, draw_world
+from walklearn.studies.instances import RUN, draw_instance
 from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.updates.step_sizes import ConstantStep
 
@@ -46,12 +46,12 @@ def test_relative_constants_are_divided_by_the_smoothness_of_the_steps() -> None
     relative = study("half = { constant = 0.5, exponent = 0, relative = true }")
     uniform, weighted, gossip, private = (run(cell) for cell in relative.cells())
     graph, rows = relative.graphs["ring"], relative.problems["rows"]
-    world = draw_world(graph, rows, 1, RUN, 0)
-    smoothness = world.problem.smoothness_constants
+    instance = draw_instance(graph, rows, 1, RUN, 0)
+    smoothness = instance.problem.smoothness_constants
     largest, mean = smoothness.max(), smoothness.mean()
     for method, expected in zip(relative.methods, (largest, mean, largest, mean), strict=True):
-        made = method_of(relative.methods[method], rows, world.problem)
-        found = step_smoothness(made, world.graph, world.problem, ConstantStep(0.5))
+        made = method_of(relative.methods[method], rows, instance.problem)
+        found = step_smoothness(made, instance.graph, instance.problem, ConstantStep(0.5))
         assert found == pytest.approx(expected)  # on a ring gossip needs no correction
     used = uniform.records["constant"].reshape(2, 3)
     assert used[0, 0] != used[1, 0]  # another instance, another L

@@ -1,11 +1,9 @@
 """A cell of a study: one graph, problem, method and step size, run on all its instances.
 
-A cell is a plain description that can be sent to a worker. Its hash covers everything that
-decides its numbers, and its own names, but nothing of other cells.
+A cell is a plain description that can be sent to a worker. Its hash covers its names and everything
+that determines its numbers, but nothing of other cells.
 
 >>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {"seed": 1})
->>> cell.description["seed"], cell.method
-(1, 'uniform')
 >>> cell.hash == Cell.of(("mine", "ring", "gaussians", "weighted", "printed"), {"seed": 1}).hash
 False
 """
@@ -29,23 +27,11 @@ class Cell:
     Parameters
     ----------
     study
-        The name of the study.
-    graph
-        The name of the graph in it.
-    problem
-        The name of the problem.
-    method
-        The name of the method.
-    step_size
-        The name of the step size.
+        Name of the study.
+    graph, problem, method, step_size
+        Names in its grid.
     spec
-        All that decides the cell's numbers, as JSON.
-
-    Examples
-    --------
-    >>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {"seed": 1})
-    >>> cell.method, cell.description["seed"]
-    ('uniform', 1)
+        Everything that determines the cell's numbers, as JSON.
     """
 
     study: str
@@ -57,63 +43,50 @@ class Cell:
 
     @classmethod
     def of(cls, names: tuple[str, str, str, str, str], description: Mapping[str, Any]) -> Cell:
-        """Make a cell from its names and what is run.
-
-        Parameters
-        ----------
-        names
-            Of study, graph, problem, method and step size.
-        description
-            All that decides the cell's numbers, as plain values.
-
-        Returns
-        -------
-        Cell
-            The description is its `spec`.
-        """
+        """Make a cell from its names (in the order of its fields) and its description."""
         return cls(*names, json.dumps({"format": FORMAT, **description}, sort_keys=True))
 
     @cached_property
     def description(self) -> dict[str, Any]:
-        """What is run, as plain values."""
+        """The parsed `spec`."""
         described: dict[str, Any] = json.loads(self.spec)
         return described
 
     @property
     def names(self) -> dict[str, str]:
-        """Study, graph, problem, method, step size."""
+        """Names of study, graph, problem, method and step size."""
         keys = ("study", "graph", "problem", "method", "step_size")
         return {key: getattr(self, key) for key in keys}
 
     @cached_property
     def hash(self) -> str:
-        """Names the cell's files: equal for equal names and description."""
+        """Name of the cell's files: equal for equal names and description."""
         return digest(self.names, self.spec)
 
     @cached_property
     def graph_hash(self) -> str:
-        """Equal for cells on the same graphs."""
+        """Name of the file of edges: equal for cells on the same graphs."""
         return digest(self.graph, self.description["graph"], self.description["seed"])
 
     @property
     def tuning_instances(self) -> int:
-        """How many instances of their own constants are tried on; 0 where there is one constant."""
+        """Number of instances for tuning; 0 if the step constant is given."""
         return int(self.description["step_size"].get("tuning_instances", 0))
 
     @property
     def constants(self) -> list[float]:
-        """The step constants to choose from; empty where there is one."""
+        """Step constants to choose from; empty if the constant is given."""
         return list(self.description["step_size"].get("constants", ()))
 
     @property
     def tuning_updates(self) -> int:
-        """After how many updates constants are compared: at the end, unless sooner is asked."""
+        """Number of updates after which constants are compared."""
         last: int = self.description["updates"]
         return min(last, int(self.description["step_size"].get("tuning_updates", last)))
 
     @property
     def instances(self) -> int:
-        """How many instances the cell is run on."""
+        """Number of instances that are run."""
         return int(self.description["instances"])
 
     def __str__(self) -> str:
@@ -121,9 +94,9 @@ class Cell:
 
 
 def digest(*parts: Any) -> str:
-    """A short hash of plain values."""
+    """Hash plain values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class CellError(ValueError):
-    """A cell that cannot be run: which, and why."""
+    """A cell cannot be run."""

@@ -1,7 +1,7 @@
-"""Running a cell: its step constant tuned, if need be, and its instances run and recorded.
+"""Running a cell: tune its step constant if the study asks for it, run and record its instances.
 
-Instances are independent of each other (`instances` tells what their random numbers come from), so
-any part of them can be run anywhere, and the parts joined.
+Instances are independent of each other (see `instances` for their random numbers), so any of them
+can be run anywhere, and the parts joined.
 
 >>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {
 ...     "graph": {"family": "ring", "nodes": 11}, "seed": 1, "instances": 2, "replicates": 1,
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -32,19 +32,19 @@ from walklearn.simulation.simulate import simulate
 from walklearn.simulation.trace import Trace
 from walklearn.simulation.trace_files import ERRORS, table_columns
 from walklearn.studies.cell import Cell, CellError
+from walklearn.studies.import_paths import register_import_paths
 from walklearn.studies.instances import (
     GRAPH,
     RUN,
     TUNE,
     WALK,
-    World,
-    kept_world,
+    Instance,
+    cached_instance,
     one_thread,
     stream,
 )
 from walklearn.studies.methods import method_of, step_smoothness, update_of
 from walklearn.studies.options import step_size_of
-from walklearn.studies.origins import register_import_paths
 from walklearn.studies.provenance import edges_of, facts_of, nodes_of
 from walklearn.studies.tables import (
     CellResult,
@@ -63,7 +63,7 @@ from walklearn.walks import Walk
 
 @dataclass(frozen=True)
 class Tuning:
-    """A step constant, and how it was chosen: the mean error with each of the candidates."""
+    """A step constant, and the mean errors of the candidates that it was chosen from."""
 
     constant: float
     constants: tuple[float, ...] = ()
@@ -73,11 +73,11 @@ class Tuning:
 
     @property
     def at_edge(self) -> bool:
-        """Whether the best is the first or last of several: a better one may lie outside."""
+        """True if the constant is the first or last of several: a better one may lie outside."""
         return len(self.constants) > 1 and self.constant in (self.constants[0], self.constants[-1])
 
     def as_json(self) -> str:
-        """The table, with null for an error that is infinite; empty where nothing was tuned."""
+        """JSON, with null for an infinite error; empty if nothing was tuned."""
         if not self.constants:
             return ""
         errors = [error if np.isfinite(error) else None for error in self.errors]
@@ -85,7 +85,7 @@ class Tuning:
 
 
 def run(cell: Cell) -> CellResult:
-    """Run all instances of a cell in this process, after tuning its step if the study asks for it.
+    """Tune a cell if the study asks for it, and run all its instances, in this process.
 
     Parameters
     ----------
@@ -102,31 +102,31 @@ def run(cell: Cell) -> CellResult:
 
 
 def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
-    """Find the error on each tuning instance (row) with each constant (column), at the horizon.
+    """Return the last error on each tuning instance (row) with each constant (column).
 
-    Infinite where a run diverged, NaN where the method is not feasible.
+    It is infinite if a run diverged, NaN if the method is infeasible.
     """
     metric = cell.description["step_size"].get("metric", "")
     errors = np.full((len(instances), len(cell.constants)), np.nan)
     with _running(cell):
         for row, number in enumerate(instances):
-            instance = _Instance(cell, TUNE, number)
+            runs = _InstanceRuns(cell, TUNE, number)
             try:
-                method = instance.method()
+                method = runs.method()
             except InfeasiblePrivacyError:
                 continue
             for column, constant in enumerate(cell.constants):
-                update = instance.update(method, constant)
-                trace = instance.simulate(method, update, [cell.tuning_updates])
-                errors[row, column] = instance.errors(trace, metric)[:, -1].mean()
+                update = runs.update(method, constant)
+                trace = runs.simulate(method, update, [cell.tuning_updates])
+                errors[row, column] = runs.errors(trace, metric)[:, -1].mean()
     return errors
 
 
 def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
-    """Choose the constant with the least mean error, and the smallest where several are equal."""
+    """Choose the constant with the least mean error, the smallest of several."""
     steps = cell.description["step_size"]
     if "constants" not in steps:
-        return Tuning(float(steps.get("constant", np.nan)))  # NaN: the step finds itself
+        return Tuning(float(steps.get("constant", np.nan)))  # NaN: the update has its own
     feasible = errors[~np.isnan(errors).any(axis=1)]
     means = feasible.mean(axis=0) if len(feasible) else np.full(errors.shape[1], np.inf)
     constants = tuple(map(float, steps["constants"]))
@@ -137,111 +137,117 @@ def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
 def run_instances(cell: Cell, tuning: Tuning, instances: Sequence[int]) -> CellResult:
     """Run some of the cell's instances with the chosen constant."""
     with _running(cell):
-        return joined([_run_instance(_Instance(cell, RUN, number), tuning) for number in instances])
+        return joined([_result(_InstanceRuns(cell, RUN, number), tuning) for number in instances])
 
 
 @dataclass(frozen=True)
-class _Instance:
-    """A draw of a cell's graph and data, to run on or to tune on, and the walks there."""
+class _InstanceRuns:
+    """The runs of a cell on one instance."""
 
     cell: Cell
     stage: int
     number: int
 
+    @property
+    def description(self) -> dict[str, Any]:
+        return self.cell.description
+
     @cached_property
-    def world(self) -> World:
-        described = self.cell.description
-        return kept_world(
-            described["graph"], described["problem"], described["seed"], self.stage, self.number
-        )
+    def instance(self) -> Instance:
+        graph, problem, seed = (self.description[key] for key in ("graph", "problem", "seed"))
+        return cached_instance(graph, problem, seed, self.stage, self.number)
 
     @property
     def walks(self) -> np.random.SeedSequence:
-        return stream(self.cell.description["seed"], self.stage, self.number, WALK)
+        return stream(self.description["seed"], self.stage, self.number, WALK)
 
     @property
     def exponent(self) -> float:
-        return float(self.cell.description["step_size"].get("exponent", 0.75))
+        return float(self.description["step_size"].get("exponent", 0.75))
 
     def method(self) -> Walk | Gossip:
-        described = self.cell.description
+        table = self.description["method"]
         try:
-            return method_of(described["method"], described["problem"], self.world.problem)
+            return method_of(table, self.description["problem"], self.instance.problem)
         except InfeasiblePrivacyError as error:
-            if described["method"].get("infeasible") == "skip":
+            if table.get("infeasible") == "skip":
                 raise
             raise CellError(str(error)) from error
 
     def update(self, method: Walk | Gossip, constant: float) -> Update:
-        """What a visit does, with the constant in its step unless it finds that itself."""
-        described = self.cell.description
-        found = "found" in described["step_size"]
-        return update_of(described["method"], None if found else self.step_size(method, constant))
+        """The update of the method, with the constant unless it has a step size of its own."""
+        has_own = "found" in self.description["step_size"]
+        step_size = None if has_own else self.step_size(method, constant)
+        return update_of(self.description["method"], step_size)
 
     def step_size(self, method: Walk | Gossip, constant: float) -> StepSize:
-        """The step size; a `relative` constant is in units of 1 / (smoothness of the steps)."""
+        """The step size; the unit of a `relative` constant is 1 / (smoothness of the steps)."""
         step_size = step_size_of(constant, self.exponent)
-        if not self.cell.description["step_size"].get("relative", False):
+        if not self.description["step_size"].get("relative", False):
             return step_size
-        smoothness = step_smoothness(method, self.world.graph, self.world.problem, step_size)
+        smoothness = step_smoothness(method, *self.instance, step_size)
         return step_size_of(constant / smoothness, self.exponent)
 
     def simulate(self, method: Walk | Gossip, update: Update, records: list[int]) -> Trace:
-        described, problem = self.cell.description, self.world.problem
+        graph, problem = self.instance
         trace = simulate(
-            problem, self.world.graph, method, steps=records[-1], update=update,
-            replicates=described["replicates"], seed=self.walks, records=records,
-            gaps=described.get("gaps") or True, cores=1, progress=False,
+            problem, graph, method, steps=records[-1], update=update,
+            replicates=self.description["replicates"], seed=self.walks, records=records,
+            gaps=self.description.get("gaps") or True, cores=1, progress=False,
         )  # fmt: skip
-        if not trace.complete:  # it was Ctrl-C; half an instance is of no use
+        if not trace.complete:  # by Ctrl-C: half an instance cannot be used
             raise KeyboardInterrupt
         return trace
 
     def errors(self, trace: Trace, name: str) -> NDArray[np.float64]:
-        """The errors, infinite where the run diverged; NaN only where they are not defined."""
+        """The errors, infinite if the run diverged; NaN only if they are not defined."""
         errors: NDArray[np.float64] = getattr(trace, name)
-        defined = name.endswith("gap") or self.world.problem.solution.unique
-        return np.where(np.isnan(errors), np.inf, errors) if defined else errors
+        is_defined = name.endswith("gap") or self.instance.problem.solution.unique
+        return np.where(np.isnan(errors), np.inf, errors) if is_defined else errors
 
 
-def _run_instance(instance: _Instance, tuning: Tuning) -> CellResult:
-    cell, number, world = instance.cell, instance.number, instance.world
-    seed = cell.description["seed"]
-    of_instance = origin(seed_name(seed, RUN, number))
-    common: dict[str, Any] = {
-        "instance": number, "constant": tuning.constant, "exponent": instance.exponent,
-        **of_instance,
-    }  # fmt: skip
-    chosen = {"tuning": tuning.as_json(), "at_edge": tuning.at_edge}
+def _result(runs: _InstanceRuns, tuning: Tuning) -> CellResult:
+    """Run an instance."""
+    description, instance, number = runs.description, runs.instance, runs.number
+    seed, constant = description["seed"], tuning.constant
+    method: Walk | Gossip | None = None
+    trace: Trace | None = None
+    refusal: InfeasiblePrivacyError | None = None
     try:
-        method = instance.method()
+        method = runs.method()
     except InfeasiblePrivacyError as error:
-        facts = facts_of(world, None, cell.description, instance.walks, refusal=error)
-        return CellResult({}, repeated({**common, **facts, **chosen}, 1), {}, {})
-    update = instance.update(method, tuning.constant)
-    common["constant"] = getattr(getattr(update, "step_size", None), "constant", np.nan)
-    trace = instance.simulate(method, update, _recorded_at(cell))
-    facts = facts_of(world, method, cell.description, instance.walks, trace=trace)
-    first = number == 0
-    nodes = nodes_of(world, method, instance.walks, trace) if first else {}
-    return CellResult(
-        records=_records(instance, trace, common),
-        facts=repeated({**common, **facts, **chosen}, 1),
-        nodes=widened(nodes, of_instance),
-        edges=widened(edges_of(world), origin(seed_name(seed, RUN, 0, GRAPH))) if first else {},
-    )
+        refusal = error
+    else:
+        update = runs.update(method, tuning.constant)
+        constant = getattr(getattr(update, "step_size", None), "constant", np.nan)
+        trace = runs.simulate(method, update, _recorded_at(runs.cell))
+    seed_of_instance = origin(seed_name(seed, RUN, number))
+    common = {
+        "instance": number, "constant": constant, "exponent": runs.exponent, **seed_of_instance,
+    }  # fmt: skip
+    facts = facts_of(instance, method, description, runs.walks, trace, refusal)
+    chosen = {"tuning": tuning.as_json(), "at_edge": tuning.at_edge}
+    rows = repeated({**common, **facts, **chosen}, 1)
+    if method is None or trace is None:
+        return CellResult({}, rows, {}, {})
+    records = _records(runs, trace, common)
+    if number > 0:
+        return CellResult(records, rows, {}, {})
+    nodes = widened(nodes_of(instance, method, runs.walks, trace), seed_of_instance)
+    edges = widened(edges_of(instance.graph), origin(seed_name(seed, RUN, 0, GRAPH)))
+    return CellResult(records, rows, nodes, edges)
 
 
-def _records(instance: _Instance, trace: Trace, common: Mapping[str, Any]) -> Columns:
+def _records(runs: _InstanceRuns, trace: Trace, common: dict[str, Any]) -> Columns:
     """A row for each replicate and record."""
-    root, key = instance.cell.description["seed"], instance.walks.spawn_key
+    root, key = runs.description["seed"], runs.walks.spawn_key
     seeds = [seed_name(root, *key, replicate) for replicate in range(trace.replicates)]
     columns = table_columns(vars(trace))
     return {
         **repeated(common, trace.messages.size),
         **{name: columns[name] for name in ("replicate", "updates", "messages", "bytes")},
         "seed": np.array(seeds, dtype=object).repeat(trace.records),
-        **{name: instance.errors(trace, name).ravel() for name in ERRORS},
+        **{name: runs.errors(trace, name).ravel() for name in ERRORS},
     }
 
 
@@ -254,7 +260,7 @@ def _recorded_at(cell: Cell) -> list[int]:
 
 @contextmanager
 def _running(cell: Cell) -> Iterator[None]:
-    """Let errors name the cell, and silence warnings of runs, which the facts tell."""
+    """Name the cell in errors, and silence warnings of runs, which are in the facts."""
     with warnings.catch_warnings(), one_thread():
         warnings.simplefilter("ignore", UserWarning)
         try:

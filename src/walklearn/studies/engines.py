@@ -1,4 +1,4 @@
-"""`run_study`: gives a study's tasks to workers and keeps each cell as soon as it is finished.
+"""Running a study: workers perform its tasks, and each finished cell is stored at once.
 
 >>> import tempfile
 >>> from walklearn.studies.study import Study
@@ -45,34 +45,33 @@ def run_study(
     cores: int | None = None,
     progress: bool | None = None,
 ) -> Results:
-    """Run what is not finished yet of a study, then judge its claims.
+    """Run the unfinished cells of a study, then judge its claims.
 
-    Ctrl-C raises KeyboardInterrupt; finished cells are kept, and the same call goes on there.
+    Ctrl-C raises KeyboardInterrupt; finished cells are kept, and the same call resumes the study.
 
     Parameters
     ----------
     study
         The study.
     out
-        The directory in which a directory of the study's name is made.
+        Directory for a directory with the study's name.
     engine
-        "local", or "ray" for the same tasks on a Ray cluster, the one at `address` or one made
-        of this machine's cores. The results are the same, bit for bit, on the same kind of
-        machine.
+        "local", or "ray" for the same tasks on a Ray cluster. The results are the same, bit for
+        bit, on the same kind of machine.
     address
-        The address of the Ray cluster.
+        Address of the Ray cluster; by default one is made of this machine's cores.
     cores
-        How many workers to use; all cores by default, and with 1 no further process.
+        Number of workers; by default all cores. With 1, no process is started.
     progress
-        Whether to show a bar with the time left; by default in a terminal or a notebook.
+        True for a progress bar; by default in a terminal or a notebook.
 
     Returns
     -------
     Results
-        The results, which `Results.open` finds again.
+        The results, which `Results.open` opens again.
     """
     stop = threading.Event()
-    pool = pool_of(engine, address, cores)  # first, lest a wrong engine leave files behind
+    pool = pool_of(engine, address, cores)  # first: a wrong engine leaves no files behind
     try:
         results = Results.prepare(Path(out) / study.name, study)
         cells = [cell for cell in study.cells() if not results.finished(cell)]
@@ -87,21 +86,21 @@ def run_study(
 
 
 def _run(cells: list[Cell], pool: Pool, results: Results, stop: threading.Event, bar: Any) -> None:
-    """Keep the workers busy; cells that have begun come before new ones."""
-    unbegun = deque(CellWork(cell, pool.workers) for cell in cells)
+    """Keep the workers busy; cells in progress come before new ones."""
+    queue = deque(CellWork(cell, pool.workers) for cell in cells)
     works: dict[Cell, CellWork] = {}
     waiting: deque[Task] = deque()
-    under_way = 0
-    while unbegun or works:
-        while under_way < 2 * pool.workers and (waiting or unbegun):
+    running = 0
+    while queue or works:
+        while running < 2 * pool.workers and (waiting or queue):
             if not waiting:
-                work = unbegun.popleft()
+                work = queue.popleft()
                 works[work.cell] = work
                 waiting.extend(work.begin())
             pool.submit(waiting.popleft())
-            under_way += 1
+            running += 1
         for task, outcome in pool.outcomes(WAIT_SECONDS):
-            under_way -= 1
+            running -= 1
             bar.update(task.updates)
             work = works[task.cell]
             waiting.extendleft(reversed(work.take(task, outcome)))

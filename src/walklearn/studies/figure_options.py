@@ -1,17 +1,17 @@
-"""What a study is best looked at as, where its table `[figure]` says so.
+"""The table `[figure]` of a study, which selects the first figure of its report.
 
-    kind = "convergence"   error against what was spent; nothing else
-    kind = "map"           who wins where, over two numbers of the problems, `x` and `y`
-    kind = "tradeoff"      the final error against a number of the methods, `x`, such as epsilon
-    kind = "scatter"       the final error against a fact of the instances, `x`, such as bound
-    kind = "cost"          what was spent to reach the targets of its claims
+    kind = "convergence"   error against cost; nothing else
+    kind = "map"           ratios of errors over two numbers of the problems, `x` and `y`
+    kind = "tradeoff"      the last error against a number of the methods, `x`, such as epsilon
+    kind = "scatter"       the last error against a fact of the instances, `x`, such as bound
+    kind = "cost"          the cost of reaching the targets of its claims
 
-A study without it is looked at as its grid and its claims suggest.
+Without the table, the grid and the claims determine the figures.
 
 >>> figure = {"kind": "map", "x": "nois", "y": "noise"}
 >>> read_view(CheckedTable({"problems": {"a": {"noise": 0.0}}, "figure": figure}))
 Traceback (most recent call last):
-walklearn.errors.InputError: figure.x is no number of problem a; those are noise.
+walklearn.errors.InputError: figure.x is no number of problem a; choose one of noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from walklearn.checks import is_number
 from walklearn.files.checked_table import CheckedTable
 
-#: Facts that a scatter may be drawn against.
+#: Facts that a scatter can be drawn against.
 FACTS = (
     "bound", "mixing_time", "spectral_gap", "acceptance_rate", "smoothness_spread", "sigma2",
     "start_distance", "boundary_share",
@@ -39,7 +39,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class View:
-    """The figure that comes first; an empty kind leaves it to the grid and the claims."""
+    """The first figure; an empty kind if the study does not select one."""
 
     kind: str = ""
     x: str = ""
@@ -57,25 +57,20 @@ def read_view(study: CheckedTable) -> View:
 
 
 def _axis(study: CheckedTable, figure: CheckedTable, axis: str) -> str:
-    """Read what is on that axis, which must be a number that the study has."""
+    """Read the number of an axis, which every problem, or any method, must have."""
     name: str = figure.text(axis)
     if figure["kind"] == "scatter":
         return figure.choice(axis, FACTS)
     if figure["kind"] == "map":
-        for problem, table in study["problems"].items():
-            if name not in (known := _numbers(table)):
-                message = f"is no number of problem {problem}; those are {_list(known)}."
-                raise figure.error(axis, message)
-        return name
-    every = dict.fromkeys(key for each in study["methods"].values() for key in _numbers(each))
-    if name not in every:
-        raise figure.error(axis, f"is no number of a method; those are {_list(every)}.")
+        known = {f"problem {key}": _numbers(table) for key, table in study["problems"].items()}
+    else:
+        known = {"a method": [key for each in study["methods"].values() for key in _numbers(each)]}
+    for owner, names in known.items():
+        if name not in names:
+            choices = ", ".join(dict.fromkeys(names)) or "none"
+            raise figure.error(axis, f"is no number of {owner}; choose one of {choices}.")
     return name
 
 
 def _numbers(table: Mapping[str, Any]) -> list[str]:
     return [key for key, value in table.items() if is_number(value)]
-
-
-def _list(names: Any) -> str:
-    return ", ".join(names) or "none"

@@ -1,16 +1,15 @@
-"""A world: a graph, and a problem on its nodes. An instance of a study is a draw of one.
+"""Instances of a study: draws of a graph and of a problem on its nodes.
 
-Everything drawn comes from `SeedSequence(seed, spawn_key=(stage, instance, purpose))`: stage 0
-are the runs, 1 those that tune the step; purpose 0 is the graph, 1 the data, 2 start and walk.
-No name enters, so all methods of a study meet the same worlds, and a method added later changes
-nothing for the others.
+Everything is drawn from `SeedSequence(seed, spawn_key=(stage, instance, purpose))`. Stage 0 are the
+runs, 1 the tuning of steps; purpose 0 is the graph, 1 the data, 2 start and walk. No name enters
+the key: all methods get the same instances, and a new method changes nothing for the others.
 
 >>> graph = {"family": "erdos_renyi", "nodes": 20, "probability": 0.3}
 >>> problem = {"data": "two_gaussians", "dimension": 2, "penalty": 1.0,
 ...            "domain": {"ball": 2.0, "relative": True}}
->>> world = draw_world(graph, problem, seed=1, stage=RUN, instance=0)
->>> norm = float(np.linalg.norm(world.problem.solution.model))
->>> world.graph.node_count, round(world.problem.domain.radius / norm, 6)
+>>> instance = draw_instance(graph, problem, seed=1, stage=RUN, number=0)
+>>> norm = float(np.linalg.norm(instance.problem.solution.model))
+>>> instance.graph.node_count, round(instance.problem.domain.radius / norm, 6)
 (20, 2.0)
 """
 
@@ -19,9 +18,8 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,60 +45,58 @@ from walklearn.studies.options import (
 RUN, TUNE = 0, 1  # stages
 GRAPH, DATA, WALK = 0, 1, 2  # purposes
 MAX_BYTES = 2**28
-SPLITS = ("similarity", "random")
 _DEFAULT_LOSSES = {"heterogeneous_rows": "squared", "diabetes": "squared", "digits": "softmax"}
 _KEYS = ("data", "rows", "loss", "penalty", "domain", "split", "aggregate", "feature_bound")
 
 
-@dataclass(frozen=True, eq=False)
-class World:
-    """A graph and the problem that its nodes solve together."""
+class Instance(NamedTuple):
+    """A graph, and the problem of its nodes."""
 
     graph: Graph
     problem: Problem
 
     @property
     def bytes(self) -> int:
-        """About how much memory it takes."""
+        """Approximate memory."""
         return self.graph.indices.nbytes + self.problem.row_bytes + self.problem.y.nbytes
 
 
-def stream(seed: int, stage: int, instance: int, purpose: int) -> np.random.SeedSequence:
-    """What an instance's graph, data or walks are drawn from."""
-    return np.random.SeedSequence(seed, spawn_key=(stage, instance, purpose))
+def stream(seed: int, stage: int, number: int, purpose: int) -> np.random.SeedSequence:
+    """Seed of an instance's graph, data or walks."""
+    return np.random.SeedSequence(seed, spawn_key=(stage, number, purpose))
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Keep linear algebra to one thread: sums are then the same everywhere, and workers share."""
+    """Limit linear algebra to one thread: sums are then equal everywhere, and workers share."""
     threadpoolctl = package("threadpoolctl", "experiments", "studies need")
     limits: AbstractContextManager[Any] = threadpoolctl.threadpool_limits(limits=1, user_api="blas")
     return limits
 
 
-def draw_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
-    """Draw the world that two tables of a study describe, for this instance."""
-    drawn = graph_of(graph, stream(seed, stage, instance, GRAPH))
-    return World(drawn, draw_problem(problem, drawn, stream(seed, stage, instance, DATA)))
+def draw_instance(graph: Table, problem: Table, seed: int, stage: int, number: int) -> Instance:
+    """Draw the instance with this number from two tables of a study."""
+    drawn = graph_of(graph, stream(seed, stage, number, GRAPH))
+    return Instance(drawn, draw_problem(problem, drawn, stream(seed, stage, number, DATA)))
 
 
-_kept: OrderedDict[str, World] = OrderedDict()
+_cache: OrderedDict[str, Instance] = OrderedDict()
 
 
-def kept_world(graph: Table, problem: Table, seed: int, stage: int, instance: int) -> World:
-    """Draw a world as `draw_world` does, and keep it with its optimum for the methods to come.
+def cached_instance(graph: Table, problem: Table, seed: int, stage: int, number: int) -> Instance:
+    """Draw an instance, or take it with its optimum from the cache, for the next methods.
 
-    The oldest worlds go when all together exceed `MAX_BYTES`.
+    The oldest instances are dropped when all together exceed `MAX_BYTES`.
     """
-    key = json.dumps([graph, problem, seed, stage, instance], sort_keys=True)
-    world = _kept.pop(key, None) or draw_world(graph, problem, seed, stage, instance)
-    _kept[key] = world
-    while len(_kept) > 1 and sum(each.bytes for each in _kept.values()) > MAX_BYTES:
-        _kept.popitem(last=False)
-    return world
+    key = json.dumps([graph, problem, seed, stage, number], sort_keys=True)
+    instance = _cache.pop(key, None) or draw_instance(graph, problem, seed, stage, number)
+    _cache[key] = instance
+    while len(_cache) > 1 and sum(each.bytes for each in _cache.values()) > MAX_BYTES:
+        _cache.popitem(last=False)
+    return instance
 
 
 def draw_problem(content: Table, graph: Graph, seed: Seed) -> Problem:
-    """Draw the problem that a table describes, its rows spread over the nodes of the graph."""
+    """Draw the problem of a table, with its rows on the nodes of the graph."""
     table, nodes = table_of(content), graph.node_count
     name = table.choice("data", [*GENERATED, *COLLECTED])
     generator = np.random.default_rng(seed)
@@ -108,17 +104,17 @@ def draw_problem(content: Table, graph: Graph, seed: Seed) -> Problem:
         table.only(_KEYS, name)
     settings = _settings(table, name)
     if name in COLLECTED and "rows" not in table:
-        everywhere = _collected(name, **settings)
-        owners = _owners(table, everywhere.X, everywhere.y, nodes, generator)
-        return everywhere.with_owners(owners, nodes)
+        problem = _collected(name, **settings)
+        owners = _row_owners(table, problem.X, problem.y, nodes, generator)
+        return problem.with_owners(owners, nodes)
     X, y = _drawn_rows(table, name, nodes, generator)
-    owners = _owners(table, X, y, nodes, generator)
+    owners = _row_owners(table, X, y, nodes, generator)
     return _problem(X, y, node_of_row=owners, nodes=nodes, **settings)
 
 
 @lru_cache(maxsize=4)
 def _collected(name: str, **settings: Any) -> Problem:
-    """All rows of a collected data set on one node: where they go later does not move w*."""
+    """All rows of a collected data set on one node; w* does not depend on their owners."""
     X, y = COLLECTED[name]()
     return _problem(X, y, node_of_row=np.zeros(len(y), dtype=int), **settings)
 
@@ -128,7 +124,7 @@ def _drawn_rows(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     if name in GENERATED:
         with_rows = CheckedTable({"rows": nodes, **table}, table.source, table.path)
-        settings = arguments(GENERATED[name], with_rows, _KEYS, ours=["seed"])
+        settings = arguments(GENERATED[name], with_rows, _KEYS, excluded=["seed"])
         X, y = GENERATED[name](**settings, seed=generator)
         return X, y
     X, y = COLLECTED[name]()
@@ -136,30 +132,30 @@ def _drawn_rows(
     return X[picked], y[picked]
 
 
-def _owners(
+def _row_owners(
     table: CheckedTable,
     X: NDArray[Any],
     y: NDArray[Any],
     nodes: int,
     generator: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Who holds each row. Which node gets which part of a split is drawn too."""
+    """The node of each row; the nodes of the parts of a split are drawn, too."""
     if "split" not in table:
         if len(X) != nodes:
-            raise table.error(
-                "",
-                f"spreads {len(X)} rows over {nodes} nodes: say how, with "
-                'split = "similarity" (like rows sit together) or split = "random".',
+            message = (
+                f"has {len(X)} rows for {nodes} nodes. Add split = "
+                '"similarity" (similar rows on the same node) or split = "random".'
             )
+            raise table.error("", message)
         return np.arange(nodes)
-    if table.choice("split", SPLITS) == "random":
+    if table.choice("split", ("similarity", "random")) == "random":
         return datasets.split_evenly(len(X), nodes, generator)
     parts = datasets.split_by_similarity(X, nodes, y)
     return generator.permutation(nodes)[parts]
 
 
 def _settings(table: CheckedTable, name: str) -> dict[str, Any]:
-    """Read loss, penalty, domain and aggregate as keyword arguments of `_problem`."""
+    """Read the keyword arguments of `_problem` that do not depend on the rows."""
     domain, multiple = domain_of(table)
     return {
         "loss": loss_of(table, _DEFAULT_LOSSES.get(name, "logistic")),

@@ -1,4 +1,4 @@
-"""The methods that a study compares: walks, with or without privacy, and gossip.
+"""The methods that a study compares: walks, with or without noise, and gossip.
 
 >>> from walklearn import Problem
 >>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
@@ -11,7 +11,7 @@ Jumping(probability=0.2)
 >>> method_of(private, {}, problem)
 Weighted(privacy=Laplace(scale=16.3333, bounds=(1, 50)))
 
-A walk of one's own is named after it was registered in `WALKS`, or by `register_walk`.
+A walk of your own can be named once it is registered in `WALKS`, or by `register_walk`.
 """
 
 from __future__ import annotations
@@ -30,27 +30,24 @@ from walklearn.studies.options import Table, arguments, read_kind, table_of
 from walklearn.updates import UPDATES, Sgd, StepSize, Update
 from walklearn.walks import WALKS, ComposedWalk, Metropolis, Walk
 
-# Keys about what a private walk releases, and arguments of walks that they stand for.
-_RELEASE = (
-    "mechanism", "epsilon", "delta", "bounds", "clamp", "reweight", "infeasible",
-)  # fmt: skip
-_OURS = ("walk", "importance", "privacy", "reweight", "bounds", "public")
-# Keys that say where a method is run, and by which steps of its own; the study reads them.
+# Keys about the releases of a private walk, and arguments of walks that they replace.
+_RELEASE = ("mechanism", "epsilon", "delta", "bounds", "clamp", "reweight", "infeasible")
+_REPLACED = ("walk", "importance", "privacy", "reweight", "bounds", "public")
+# Keys about the cells of a method, and about its own steps; the study reads them.
 WHERE = ("graphs", "problems", "step_sizes")
 STEPS = "steps"
 _ALSO = (*WHERE, STEPS)
 
 
 def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
-    """Make the method that a table describes, for a problem; InfeasiblePrivacyError if none is."""
+    """Make the method of a table; InfeasiblePrivacyError if no noise reaches (ε, δ)."""
     table = table_of(content)
     if "gossip" in table:
         kind = GOSSIP[table.choice("gossip", GOSSIP)]
         return kind(**arguments(kind, table, ["gossip", *_ALSO]))
     if "walk" not in table:
-        raise table.error(
-            "", f"needs walk (one of {', '.join(WALKS)}) or gossip (one of {', '.join(GOSSIP)})."
-        )
+        message = f"needs walk (one of {', '.join(WALKS)}) or gossip (one of {', '.join(GOSSIP)})."
+        raise table.error("", message)
     walk: Any = WALKS[table.choice("walk", WALKS)]
     if not (isinstance(walk, type) and issubclass(walk, ComposedWalk)):
         return _walk(walk, table, problem_table, problem)
@@ -58,7 +55,7 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     base = WALKS[table.choice("base", bases, walk().walk.name)]
     own = [key for key in inspect.signature(walk).parameters if key != "walk"]
     outer = arguments(walk, table, ["walk", "base", "update", *_walk_keys(base), *_ALSO],
-                      ours=["walk"])  # fmt: skip
+                      excluded=["walk"])  # fmt: skip
     plain = {key: value for key, value in table.items() if key not in (*own, "base")}
     inner = CheckedTable(plain, table.source, table.path)
     inside: Any = _walk(base, inner, problem_table, problem)
@@ -66,7 +63,7 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
 
 
 def update_of(content: Table, step_size: StepSize | None = None) -> Update:
-    """What a visit of a method does: by the step size, or by one that the update finds itself.
+    """Make the update of a method; without a step size, the update computes its own.
 
     >>> update_of({"walk": "uniform", "update": "saga"})
     Saga()
@@ -75,7 +72,7 @@ def update_of(content: Table, step_size: StepSize | None = None) -> Update:
     Sgd(step_size=PowerStep(constant=0.1, exponent=0.75), average=False)
     """
     kind, table = read_kind(table_of(content), "update", UPDATES, Sgd.name)
-    settings = arguments(kind, table, ["name"], ours=["step_size"])
+    settings = arguments(kind, table, ["name"], excluded=["step_size"])
     if step_size is not None:
         settings["step_size"] = step_size
     update: Update = kind(**settings)
@@ -83,7 +80,7 @@ def update_of(content: Table, step_size: StepSize | None = None) -> Update:
 
 
 def finds_step(content: Table) -> bool:
-    """Whether the method's update needs no step size."""
+    """True if the method's update computes its own step size."""
     kind, _ = read_kind(table_of(content), "update", UPDATES, Sgd.name)
     step_size = inspect.signature(kind).parameters.get("step_size")
     return step_size is None or step_size.default is not inspect.Parameter.empty
@@ -91,42 +88,40 @@ def finds_step(content: Table) -> bool:
 
 def _noise() -> list[str]:
     """The names of the parameters of noise."""
-    kinds = MECHANISMS.values()
-    return list(dict.fromkeys(name for kind in kinds for name in kind.noise_names))
+    return list(dict.fromkeys(name for kind in MECHANISMS.values() for name in kind.noise_names))
 
 
 def _walk_keys(walk: Callable[..., Walk]) -> list[str]:
     """Return the keys allowed in a walk's table: its arguments and those of a release."""
     names = inspect.signature(walk).parameters
     release = [*_RELEASE, *_noise()] if "privacy" in names else []
-    return [*(name for name in names if name not in _OURS), *release]
+    return [*(name for name in names if name not in _REPLACED), *release]
 
 
 def _walk(
     walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
 ) -> Walk:
     keys = ["walk", "update", *_ALSO, *_walk_keys(walk)]
-    settings = arguments(walk, table, keys, ours=_OURS)
+    settings = arguments(walk, table, keys, excluded=_REPLACED)
     privacy = [key for key in (*_RELEASE, *_noise()) if key in table]
     if "mechanism" in privacy:
         settings["privacy"] = mechanism_of(table, problem_table, problem)
         if "reweight" in table:
             settings["reweight"] = table.choice("reweight", ("released", "as-printed"))
     elif privacy:
-        message = f"is about a release: say mechanism = … with {privacy[0]}."
-        raise table.error(privacy[0], message)
+        raise table.error(privacy[0], "is about a release. Add mechanism = ….")
     made = walk(**settings)
     if not isinstance(made, Walk):
-        raise TypeError(f"{walk.__module__}:{walk.__name__} makes no walk, but {made!r}.")
+        raise TypeError(f"{walk.__module__}:{walk.__name__} returns {made!r}, which is no walk.")
     return made
 
 
 def step_smoothness(
     method: Walk | Gossip, graph: Graph, problem: Problem, step_size: StepSize
 ) -> float:
-    """L of the method's steps, the largest (factor of ∇f_i in ĝ) × L_i; steps of 2 / L overshoot.
+    """L of the method's steps, the largest (factor of ∇f_i in ĝ) × L_i; steps 2 / L overshoot.
 
-    A private walk's is that of the same walk without noise, L̄.
+    For a private walk, it is that of the same walk without noise, L̄.
     """
     if not isinstance(method, Walk):
         scale = method.gradient_scale(graph, step_size)
@@ -138,7 +133,7 @@ def step_smoothness(
 
 
 def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) -> Mechanism:
-    """The mechanism with the stated noise, or calibrated to the stated (ε, δ)."""
+    """Make the mechanism with the stated noise, or calibrated to the stated (ε, δ)."""
     name = table.choice("mechanism", MECHANISMS)
     kind: Any = MECHANISMS[name]
     noise = " and ".join(kind.noise_names)
@@ -153,9 +148,9 @@ def mechanism_of(table: CheckedTable, problem_table: Table, problem: Problem) ->
     stated = {key: table[key] for key in _noise() if key in table}
     if stated:
         if stated.keys() != set(kind.noise_names):
-            raise table.error(next(iter(stated)), f"does not fit: {name} has the noise {noise}.")
+            raise table.error(next(iter(stated)), f"does not fit. The noise of {name} is {noise}.")
         if "delta" in table:
-            raise table.error("delta", f"follows from {noise} and epsilon: leave it out.")
+            raise table.error("delta", f"follows from {noise} and epsilon. Remove it.")
         mechanism: Mechanism = kind(**stated, bounds=bounds, **options)
         if "epsilon" in table:
             mechanism.delta(table["epsilon"])  # raises an error if epsilon is invalid
@@ -174,7 +169,7 @@ def _calibrated(
 
 
 def bounds_of(table: CheckedTable, problem_table: Table, problem: Problem) -> tuple[float, float]:
-    """Public bounds of L_i: stated, from the problem's public feature bound, or the oracle's."""
+    """Read the bounds of L_i: stated, from the public feature bound, or from the data."""
     if isinstance(table.get("bounds"), list):
         return table.pair("bounds", rising=False)
     source = table.value(
@@ -182,7 +177,7 @@ def bounds_of(table: CheckedTable, problem_table: Table, problem: Problem) -> tu
         wanted='[low, high], "public" (from the problem\'s feature_bound) or "instance" (read from '
         "the data, not private)",
     )  # fmt: skip
-    if source == "instance":  # not private: the report says so
+    if source == "instance":  # not private; the report warns
         return float(problem.importance.min()), float(problem.importance.max())
     if "feature_bound" not in problem_table:
         raise table.error("bounds", '= "public" needs a feature_bound in every problem.')

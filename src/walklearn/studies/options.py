@@ -1,7 +1,7 @@
-"""What a study may name: graphs, data, losses, domains, step sizes, and how they are made.
+"""The graphs, data, losses, domains and step sizes that a study can name.
 
 Every table of a study names one thing (`family`, `data`, `walk`, …); its other keys are the
-arguments of that thing's function, so that a new argument there needs no change here.
+arguments of that thing's function. So a new argument of the function needs no change here.
 
 >>> graph_of({"family": "ring", "nodes": 5}, seed=1)
 Graph(5 nodes, 5 edges)
@@ -49,77 +49,60 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 class StudyError(InputError):
-    """A study that cannot be run as it is written: where, what is wrong, what is allowed.
+    """The text of a study is invalid: the error has the file, line and key.
 
     Parameters
     ----------
     problem, key, place
         As for `InputError`.
-
-    Examples
-    --------
-    >>> from walklearn.studies import Study
-    >>> Study.from_text('name = "mine"')
-    Traceback (most recent call last):
-        ...
-    walklearn.studies.options.StudyError: the study: updates is missing; it must be ...
     """
 
 
 def table_of(content: Table) -> CheckedTable:
-    """A table of a study: one read from its text knows its line, one that a cell carries does not.
-
-    >>> table_of({"nodes": 5}).count("nodes")
-    5
-    """
+    """Return a table with checks; one from a text has line numbers, one from a cell has none."""
     if isinstance(content, CheckedTable):
         return content
     return CheckedTable(content, Source(error=StudyError))
 
 
 def arguments(
-    function: Callable[..., Any], table: CheckedTable, also: Iterable[str], ours: Iterable[str] = ()
+    function: Callable[..., Any],
+    table: CheckedTable,
+    also: Iterable[str],
+    excluded: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Read a function's arguments from a table; an error says what is wrong with them.
+    """Read a function's arguments from a table.
 
-    also: keys of the table that are no arguments. ours: arguments that a study does not give.
+    also: keys of the table that are no arguments. excluded: arguments that are not in the table.
     """
-    ours, called = set(ours), getattr(function, "__name__", repr(function))
-    known = {
-        name: parameter
-        for name, parameter in inspect.signature(function).parameters.items()
-        if name not in ours
-    }
-    table.only(dict.fromkeys([*also, *known]), called)
-    anything = f"given, as {called} needs it", lambda _: True
+    name_of_function = getattr(function, "__name__", repr(function))
+    known = dict(inspect.signature(function).parameters)
+    for name in excluded:
+        known.pop(name, None)
+    table.only(dict.fromkeys([*also, *known]), name_of_function)
+    anything = f"given, as {name_of_function} needs it", lambda _: True
     for name, parameter in known.items():
-        wanted, fits = _TYPES.get(_name_of(parameter.annotation), anything)
+        annotation = getattr(parameter.annotation, "__name__", parameter.annotation)
+        wanted, fits = _TYPES.get(annotation, anything)
         needed = parameter.default is inspect.Parameter.empty
         table.value(name, *([] if needed else [None]), wanted=wanted, fits=fits)
     return {name: table[name] for name in known if name in table}
 
 
-def _name_of(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-
-
 def graph_of(content: Table, seed: Seed) -> Graph:
-    """Make the graph that a table describes; a random one is drawn again until it is connected."""
+    """Make the graph of a table; a random graph is drawn until it is connected."""
     table = table_of(content)
     family = FAMILIES[table.choice("family", FAMILIES)]
-    settings = arguments(family, table, ["family"], ours=("seed", "connected"))
+    random = {"seed": seed, "connected": "retry"}
+    settings = arguments(family, table, ["family"], excluded=random)
     parameters = inspect.signature(family).parameters
-    if "seed" in parameters:
-        settings["seed"] = seed
-    if "connected" in parameters:
-        settings["connected"] = "retry"
-    return family(**settings)
+    return family(**settings, **{key: random[key] for key in random if key in parameters})
 
 
 def read_kind(
     table: CheckedTable, key: str, registry: Registry[Any], default: str
 ) -> tuple[Any, CheckedTable]:
-    """Return the class that a key names (directly or in a table) and the table of its settings."""
+    """Return the class that a key names (itself or in a table) and the table of its settings."""
     if not isinstance(table.get(key), Mapping):
         kind = registry[table.choice(key, registry, default)]
         path = f"{table.path}.{key}" if table.path else key
@@ -129,15 +112,16 @@ def read_kind(
 
 
 def loss_of(table: CheckedTable, default: str = "logistic") -> Loss:
-    """The loss that the key `loss` names: "logistic", or { name = "huber", threshold = 0.5 }."""
+    """Read the key `loss`: "logistic", or { name = "huber", threshold = 0.5 }."""
     kind, inner = read_kind(table, "loss", LOSSES, default)
     loss: Loss = kind(**arguments(kind, inner, ["name"]))
     return loss
 
 
 def domain_of(table: CheckedTable) -> tuple[Domain, float]:
-    """The domain that the key `domain` names, and 0; for a ball whose radius is a multiple of ‖w*‖,
-    everywhere and that multiple.
+    """Read the key `domain`. Return the domain and 0.
+
+    For a ball whose radius is a multiple of ‖w*‖, return everywhere and that multiple.
 
     >>> domain_of(table_of({"domain": {"ball": 10.0}}))
     (Ball(radius=10.0), 0.0)
@@ -156,10 +140,10 @@ def domain_of(table: CheckedTable) -> tuple[Domain, float]:
 
 
 def step_size_of(constant: float, exponent: float) -> StepSize:
-    """γ_k = constant / k^exponent."""
+    """Return γ_k = constant / k^exponent."""
     if exponent == 0:
         return ConstantStep(constant)
     with warnings.catch_warnings():
-        # A study may well ask what happens outside the theorems' range.
+        # A study may test exponents outside the theorems' range.
         warnings.simplefilter("ignore", UserWarning)
         return PowerStep(constant, exponent)

@@ -1,10 +1,9 @@
 """Pools of workers that perform the tasks of a study.
 
-`Here` is this process, `Processes` are worker processes of this machine, `Ray` is a Ray cluster.
-All call the same function on the same tasks, whose random numbers do not depend on the worker.
-`submit` queues a task. `outcomes` yields finished tasks in any order and raises the error of a
-failed one. `close` stops the workers at once.
-A worker's death loses no result: another worker performs its task.
+`ThisProcess`, `Processes` (workers of this machine) and `Ray` (a Ray cluster) perform the same
+tasks, whose random numbers do not depend on the worker. `submit` queues a task. `outcomes` yields
+finished tasks in any order and raises the error of a failed one. `close` stops the workers at once.
+If a worker dies, another one performs its task.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from walklearn.simulation.threads import usable_cores
 from walklearn.studies.tasks import Task, perform
 
 ENGINES = ("local", "ray")
-ATTEMPTS = 3  # workers that may die over a task before it is given up
+ATTEMPTS = 3  # workers that may die over a task
 CHECK_SECONDS = 1.0  # between two checks that a worker process is alive
 CONNECT_SECONDS = 5  # to wait for a cluster
 
@@ -41,7 +40,7 @@ class WorkerDiedError(RuntimeError):
     """Several workers died over the same task."""
 
 
-class Here:
+class ThisProcess:
     """This process, which performs one task after the other."""
 
     workers = 1
@@ -92,11 +91,11 @@ class Processes:
                 exit_code = worker.end()
                 if self._closed:
                     raise
-                continue
-            self._idle.append(worker)
-            if error is not None:
-                raise error
-            return outcome
+            else:
+                self._idle.append(worker)
+                if error is not None:
+                    raise error
+                return outcome
         raise WorkerDiedError(_deaths(task, f"the last one with exit code {exit_code}"))
 
     def _worker(self) -> _Worker:
@@ -106,9 +105,8 @@ class Processes:
         try:
             worker = _Worker()
         except OSError as error:
-            raise EngineError(
-                f"cannot start a worker process: {error}. Use fewer cores."
-            ) from error
+            message = f"cannot start a worker process: {error}. Use fewer cores."
+            raise EngineError(message) from error
         self._started.append(worker)
         if self._closed:  # while this one was started
             worker.process.kill()
@@ -124,7 +122,7 @@ class Processes:
         """Kill the workers."""
         self._closed = True
         for worker in list(self._started):
-            # The thread that waits for its answer then sees that the process has ended.
+            # The thread that waits for its answer then notices the death.
             worker.process.kill()
         self._threads.shutdown(cancel_futures=True)
         for worker in self._started:
@@ -143,7 +141,7 @@ class _Worker:
         with other_end:
             handle = other_end.fileno()
             program = (
-                f"import sys; sys.path[:] = {[str(place) for place in sys.path]}; "
+                f"import sys; sys.path[:] = {list(map(str, sys.path))}; "
                 f"from walklearn.studies.worker import serve; serve({handle}, {os.getpid()})"
             )
             self.process = subprocess.Popen(
@@ -172,28 +170,29 @@ class Ray:
 
     def __init__(self, address: str | None, cores: int | None) -> None:
         self._ray = package("ray", "ray", "studies need")
-        self._ours = not self._ray.is_initialized()
-        if self._ours:
+        self._owns_cluster = not self._ray.is_initialized()
+        if self._owns_cluster:
             self._connect(address, cores)
         self.workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._perform = self._ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(perform)
         self._under_way: dict[Any, Task] = {}
 
     def _connect(self, address: str | None, cores: int | None) -> None:
-        where = {"address": address} if address else {"num_cpus": cores, "include_dashboard": False}
+        new = {"num_cpus": cores, "include_dashboard": False}
+        cluster = {"address": address} if address else new
         try:
-            _knock(address)
-            self._ray.init(**where, log_to_driver=False, logging_level="ERROR")
+            _check_address(address)
+            self._ray.init(**cluster, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             reason = str(error).strip().split("\n")[0]
             raise EngineError(
                 f"no Ray cluster at {address or 'this machine'}: {reason.rstrip('.')}. Start one "
-                "with `ray start --head`, set RAY_AUTH_MODE=token if it asks for a token, or leave "
-                "the address out to use this machine."
+                "with `ray start --head`, set RAY_AUTH_MODE=token if it needs a token, or omit the "
+                "address to use this machine."
             ) from error
 
     def submit(self, task: Task) -> None:
-        """Queue the task at the cluster, which tries again if a worker dies."""
+        """Queue the task at the cluster, which repeats it if a worker dies."""
         self._under_way[self._perform.remote(task)] = task
 
     def outcomes(self, timeout_seconds: float) -> Iterator[tuple[Task, Any]]:
@@ -214,14 +213,14 @@ class Ray:
         """Cancel unfinished tasks, and end the cluster unless it ran before the study."""
         for reference in self._under_way:
             self._ray.cancel(reference, force=True)
-        if self._ours:
+        if self._owns_cluster:
             self._ray.shutdown()
 
 
-Pool = Here | Processes | Ray
+Pool = ThisProcess | Processes | Ray
 
 
-def _knock(address: str | None) -> None:
+def _check_address(address: str | None) -> None:
     """Check that the address answers; Ray itself would wait for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
@@ -236,7 +235,7 @@ def check_engine(engine: str, address: str | None, cores: int | None) -> None:
     if engine == "ray":
         package("ray", "ray", "studies need")
     elif address is not None:
-        raise EngineError('an address is for engine "ray"; "local" is this machine.')
+        raise EngineError('an address needs engine "ray"; "local" is this machine.')
 
 
 def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
@@ -245,7 +244,7 @@ def pool_of(engine: str, address: str | None, cores: int | None) -> Pool:
     if engine == "ray":
         return Ray(address, cores)
     cores = cores or usable_cores()
-    return Here() if cores == 1 else Processes(cores)
+    return ThisProcess() if cores == 1 else Processes(cores)
 
 
 def _deaths(task: Task, last: str) -> str:

@@ -1,7 +1,4 @@
-"""What else is known of an instance: distances, spread of L, theory, privacy.
-
-What of it a reader of the results must know before believing them is told by `notes`.
-"""
+"""Facts about an instance: distances, spread of L, theory, privacy; and warnings from them."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.domains import Ball, Box
 from walklearn.privacy import InfeasiblePrivacyError
@@ -19,7 +17,7 @@ from walklearn.privacy.accounting.printing import format_claim, format_lower, fo
 from walklearn.simulation.averaging import Gossip
 from walklearn.simulation.trace import Trace
 from walklearn.streams import draw_start, generators, replicate_seed
-from walklearn.studies.instances import World
+from walklearn.studies.instances import Instance
 from walklearn.studies.tables import Columns
 from walklearn.theory import diagnose, residual
 from walklearn.theory.spectrum import MAX_NODES_WITH_JUMPS
@@ -31,28 +29,27 @@ if TYPE_CHECKING:
     from walklearn.studies.results import Results
 
 ROUNDING = 1e-6  # of a calibrated δ
-MAX_EDGES = 100_000  # a larger graph is not kept to be drawn
+MAX_EDGES = 100_000  # edges of larger graphs are not stored
 
 _THEORY = ("sigma2", "spectral_gap", "mixing_time", "bound", "acceptance_rate")
 
 
 def facts_of(
-    world: World,
+    instance: Instance,
     method: Walk | Gossip | None,
     description: Mapping[str, Any],
     walks: np.random.SeedSequence,
-    *,
-    trace: Trace | None = None,
-    refusal: InfeasiblePrivacyError | None = None,
+    trace: Trace | None,
+    refusal: InfeasiblePrivacyError | None,
 ) -> dict[str, Any]:
-    """Make a row of facts: on the instance, the method, and the privacy it has or cannot have."""
-    problem, optimum = world.problem, world.problem.solution
-    constants = problem.smoothness_constants
-    first, generator = _first(problem, walks)
+    """Return the facts about an instance, a method and its privacy; method None if refused."""
+    graph, problem = instance
+    optimum, constants = problem.solution, problem.smoothness_constants
+    start, generator = _start(problem, walks)
     facts: dict[str, Any] = {
-        "node_count": world.graph.node_count,
-        "edge_count": world.graph.edge_count,
-        "start_distance": float(np.linalg.norm(first - optimum.model)),
+        "node_count": graph.node_count,
+        "edge_count": graph.edge_count,
+        "start_distance": float(np.linalg.norm(start - optimum.model)),
         "optimum_norm": float(np.linalg.norm(optimum.model)),
         "optimum_value": float(optimum.value),
         "optimum_unique": bool(optimum.unique),
@@ -73,32 +70,23 @@ def facts_of(
     if description["facts"]:
         facts["sigma2"] = residual(problem, optimum.model)
         if isinstance(method, Walk):
-            drawn = draw_walk(method, world.graph, problem, generator)
-            facts.update(_theory(world, drawn))
+            theory = diagnose(graph, problem, draw_walk(method, graph, problem, generator))
+            for name in ("spectral_gap", "mixing_time", "acceptance_rate"):
+                facts[name] = getattr(theory, name)
+            facts["bound"] = math.nan if theory.constant is None else theory.constant.value
     return facts
 
 
-def _first(
+def _start(
     problem: Problem, walks: np.random.SeedSequence
 ) -> tuple[np.ndarray, np.random.Generator]:
-    """The model that replicate 0 starts from, and its stream after that."""
+    """The first model of replicate 0, and its stream after that."""
     generator = generators(replicate_seed(walks, 0)).walk
     return draw_start(problem, generator)[1], generator
 
 
-def _theory(world: World, walk: Walk) -> dict[str, float]:
-    found = diagnose(world.graph, world.problem, walk)
-    return {
-        "sigma2": found.residual,
-        "spectral_gap": found.spectral_gap,
-        "mixing_time": found.mixing_time,
-        "bound": math.nan if found.constant is None else found.constant.value,
-        "acceptance_rate": found.acceptance_rate,
-    }
-
-
 def _boundary_share(problem: Problem, models: np.ndarray) -> float:
-    """The share of the replicates whose last model lies on the boundary of W."""
+    """The share of the replicates whose last model is on the boundary of W."""
     domain = problem.domain
     if isinstance(domain, Ball):
         on = np.linalg.norm(models, axis=1) >= domain.radius * (1 - 1e-9)
@@ -117,64 +105,61 @@ def _privacy(
 ) -> dict[str, Any]:
     walk = method.innermost if isinstance(method, Walk) else None
     mechanism: Any = getattr(walk, "privacy", None)  # of any walk that releases
-    asked = float(table.get("epsilon", math.nan))
-    unknown = mechanism is None or math.isnan(asked)
-    bounds = table.get("bounds", "")
-    published = trace.privacy.get("out_of_bounds", [0]) if trace is not None else [0]
-    return {
-        "mechanism": table.get("mechanism", "") if mechanism is None else mechanism.name,
-        "epsilon": asked,
+    epsilon, bounds = float(table.get("epsilon", math.nan)), table.get("bounds", "")
+    facts = {
+        "mechanism": table.get("mechanism", ""),
+        "epsilon": epsilon,
         "delta": float(table.get("delta", math.nan)),
-        "achieved_delta": math.nan if unknown else mechanism.delta(asked),
-        "parameter": math.nan if mechanism is None else mechanism.noise,
+        "achieved_delta": math.nan,
+        "parameter": math.nan,
         "bounds_from": "stated" if isinstance(bounds, list) else bounds,
-        "bounds_low": math.nan if mechanism is None else mechanism.bounds[0],
-        "bounds_high": math.nan if mechanism is None else mechanism.bounds[1],
-        "out_of_bounds": int(np.max(published)),
+        "bounds_low": math.nan,
+        "bounds_high": math.nan,
+        "out_of_bounds": 0 if trace is None else int(np.max(trace.privacy.get("out_of_bounds", 0))),
         "infeasible": refusal is not None,
         "floor": math.nan if refusal is None else refusal.floor,
     }
+    if mechanism is not None:
+        facts |= {"mechanism": mechanism.name, "parameter": mechanism.noise}
+        facts["bounds_low"], facts["bounds_high"] = mechanism.bounds
+        if not math.isnan(epsilon):
+            facts["achieved_delta"] = mechanism.delta(epsilon)
+    return facts
 
 
 def nodes_of(
-    world: World, method: Walk | Gossip, walks: np.random.SeedSequence, trace: Trace
+    instance: Instance, method: Walk | Gossip, walks: np.random.SeedSequence, trace: Trace
 ) -> Columns:
-    """A row per node: what it is, how often it updated, how often theory says it does."""
-    graph, problem = world.graph, world.problem
-    nothing = np.full(graph.node_count, np.nan)
+    """A row per node: degree, L_i, release, visits and their expected share."""
+    graph, problem = instance
+    unknown = np.full(graph.node_count, np.nan)
+    is_slow = getattr(method, "slow_stationary", False)
+    stationary = unknown
+    if isinstance(method, Walk) and not (is_slow and graph.node_count > MAX_NODES_WITH_JUMPS):
+        drawn = draw_walk(method, graph, problem, _start(problem, walks)[1])
+        stationary = stationary_or_nan(drawn, graph, problem)
     return {
         "node": np.arange(graph.node_count),
         "degree": np.asarray(graph.degrees),
         "importance": np.asarray(problem.importance),
-        "released": nothing if trace.released is None else trace.released[0],
+        "released": unknown if trace.released is None else trace.released[0],
         "visits": np.asarray(trace.visits),
-        "stationary": _stationary(world, method, walks),
+        "stationary": stationary,
     }
 
 
-def _stationary(world: World, method: Walk | Gossip, walks: np.random.SeedSequence) -> np.ndarray:
-    too_large = (
-        getattr(method, "slow_stationary", False) and world.graph.node_count > MAX_NODES_WITH_JUMPS
-    )
-    if not isinstance(method, Walk) or too_large:
-        return np.full(world.graph.node_count, np.nan)
-    _, generator = _first(world.problem, walks)
-    drawn = draw_walk(method, world.graph, world.problem, generator)
-    return stationary_or_nan(drawn, world.graph, world.problem)
-
-
-def edges_of(world: World) -> Columns:
-    """A row per edge, for a graph that can be drawn."""
-    if world.graph.edge_count > MAX_EDGES:
+def edges_of(graph: Graph) -> Columns:
+    """A row per edge; none for a large graph."""
+    if graph.edge_count > MAX_EDGES:
         return {}
-    edges = world.graph.edges()
-    return {"source": edges[:, 0], "target": edges[:, 1]}
+    source, target = graph.edges().T
+    return {"source": source, "target": target}
 
 
 def notes(results: Results) -> list[str]:
-    """Notes on runs that diverged, steps at the end of their grid, targets that no noise reaches, …
+    """Warnings about runs that diverged, steps at the end of their grid, infeasible targets, …
 
-    One line for each cell and matter, in the order of the cells.
+    There is one for each cell and subject, in the order of the cells.
     """
     facts = results.facts()
     if facts.empty:
@@ -189,25 +174,24 @@ def _notes(cell: str, rows: Any) -> Iterator[str]:
         floor = rows["floor"].max()
         yield (
             f"{cell}: no noise reaches {format_claim(first['epsilon'], first['delta'])} on "
-            f"{infeasible} of {count} instances, which were left out; δ is at least "
+            f"{infeasible} of {count} instances, which were skipped; δ is at least "
             f"{format_lower(floor, 3)}."
         )
     if (delta := rows["achieved_delta"].max()) > first["delta"] + ROUNDING:
         yield (
-            f"{cell}: really has δ = {format_upper(delta, 3)} at ε = "
-            f"{format_upper(first['epsilon'])}, not {format_upper(first['delta'])}; it is not "
-            "private as asked."
+            f"{cell}: δ is {format_upper(delta, 3)} at ε = {format_upper(first['epsilon'])}, not "
+            f"{format_upper(first['delta'])} as requested."
         )
     if first["bounds_from"] == "instance":
-        yield f"{cell}: bounds taken from the data, so its release is not private."
+        yield f"{cell}: bounds were read from the data, so the releases are not private."
     if (outside := int((rows["out_of_bounds"] > 0).sum())) > 0:
-        yield f"{cell}: on {outside} of {count} instances some L_i lay outside the public bounds."
+        yield f"{cell}: on {outside} of {count} instances some L_i are outside the public bounds."
     if bool(rows["at_edge"].any()):
         yield (
             f"{cell}: the best step constant, {json.loads(first['tuning'])['constant']:g}, is at "
             "the end of its grid; a better one may lie outside."
         )
     if (diverged := int(rows["diverged"].sum())) > 0:
-        yield f"{cell}: {diverged} of {count} instances diverged; they count as infinitely bad."
+        yield f"{cell}: {diverged} of {count} instances diverged; their errors count as infinite."
     if (flat := int((~rows["optimum_unique"]).sum())) > 0:
         yield f"{cell}: w* is not unique on {flat} of {count} instances; distances are not defined."

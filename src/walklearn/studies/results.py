@@ -1,14 +1,14 @@
-"""A study's directory: its text, a file for each finished cell, and tables to read them by.
+"""Directory of a study: its text, a file for each finished cell, and methods to read them.
 
-    study.toml  about.json          the text that ran; format, version, which cells it has
+    study.toml  about.json          the text; format, version, hashes of the cells
     cells/<hash>.parquet            a row per instance, replicate and record
     facts/<hash>.parquet            a row per instance
     nodes/<hash>.parquet            a row per node, of instance 0
     edges/<hash of the graph>.parquet
     verdicts.parquet
 
-A file appears whole or not at all, and a cell's records last: where they are, the cell is
-finished. Cells of an earlier text that the present one no longer has are left alone and not read.
+Files are written atomically, the records of a cell last: a cell is finished if its records exist.
+Cells of an earlier text that the study no longer has stay in the directory and are not read.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn import __version__
-from walklearn.extras import extra, package
+from walklearn.extras import package
 from walklearn.files.atomic_write import atomic_write
 from walklearn.studies.cell import FORMAT, Cell
-from walklearn.studies.origins import register_shipped
+from walklearn.studies.import_paths import register_shipped
 from walklearn.studies.study import Study
 from walklearn.studies.tables import (
     CellResult,
@@ -45,32 +45,24 @@ if TYPE_CHECKING:
     import pandas
 
 _ABOUT = "about.json"
-_CURVES = "curves.parquet"  # a figure that was computed: it has no study.toml
+_CURVES = "curves.parquet"  # of a computed figure, which has no study.toml
 _JSON: Mapping[type, str] = {str: "a string", bool: "true or false", dict: "an object"}
 
 
 class ResultsError(ValueError):
-    """A results directory that cannot be used, and what to do.
-
-    Examples
-    --------
-    >>> Results.open("no-such-directory")
-    Traceback (most recent call last):
-        ...
-    walklearn.studies.results.ResultsError: no-such-directory holds no results of a ...
-    """
+    """A results directory cannot be used; the message names the remedy."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a study so far. `run_study` makes them; `Results.open` finds them again.
+    """The stored results of a study. `run_study` makes them, `Results.open` opens them again.
 
     Parameters
     ----------
     directory
-        Where the results are.
+        Directory of the results.
     about
-        What was run, from the directory's own record.
+        Content of its about.json.
     """
 
     directory: Path
@@ -78,82 +70,47 @@ class Results:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> Results:
-        """Open the results in a directory that a study wrote.
+        """Open a results directory.
 
-        Parameters
-        ----------
-        directory
-            Where they are.
+        ResultsError if it holds none, or if they are damaged or another version's.
 
-        Returns
-        -------
-        Results
-            A `ResultsError` is raised where there are none, or they are damaged or another
-            version's.
+        >>> Results.open("no-such-directory")
+        Traceback (most recent call last):
+            ...
+        walklearn.studies.results.ResultsError: no-such-directory holds no results of a ...
         """
         folder = Path(directory)
         return cls(folder, _read_about(folder))
 
     @classmethod
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
-        """Make a directory to write this study's cells to; those that it has already are kept.
+        """Create or reuse a directory for the study; finished cells are kept, verdicts deleted.
 
-        Parameters
-        ----------
-        directory
-            Where; it is made if it is not there.
-        study
-            What will be run. Verdicts of an earlier run are deleted.
-
-        Returns
-        -------
-        Results
-            A `ResultsError` is raised where the directory was written by another version or is
-            damaged.
+        ResultsError if another version wrote it or it is damaged.
         """
-        for needed in ("pyarrow.parquet", "pandas", "threadpoolctl"):
-            # Better said now than when the first cell is finished.
-            package(needed, "experiments", "studies need")
+        for name in ("pyarrow.parquet", "pandas", "threadpoolctl"):
+            package(name, "experiments", "studies need")  # fails before the first cell is run
         folder = Path(directory)
-        started = now()
-        if (folder / _ABOUT).exists():
-            started = cls.open(folder).about["started"]
-        folder.mkdir(parents=True, exist_ok=True)
+        started = cls.open(folder).about["started"] if (folder / _ABOUT).exists() else now()
         cells = {cell.hash: cell.names | {"edges": cell.graph_hash} for cell in study.cells()}
-        about = _about(study.name, study.is_quick, started, cells)
-        results = cls(folder, about)
-        results._file("", "verdicts").unlink(missing_ok=True)  # they are about what was there
+        results = cls(folder, _about(study.name, study.is_quick, started, cells))
+        results._file("", "verdicts").unlink(missing_ok=True)  # they describe earlier cells
         results._write("study.toml", study.text.encode())
-        results._write(_ABOUT, json.dumps(about, indent=1).encode())
+        results._write(_ABOUT, json.dumps(results.about, indent=1).encode())
         return results
 
     @classmethod
     def of_curves(
         cls, directory: str | os.PathLike[str], points: pandas.DataFrame, question: str, note: str
     ) -> Results:
-        """Store a computed figure, replacing earlier files.
+        """Store a computed figure in a directory with its name.
 
-        Parameters
-        ----------
-        directory
-            Directory, named after the figure.
-        points
-            A row per point: panel, series, x, y, what the axes say, and its provenance.
-        question
-            Question that the figure answers.
-        note
-            Choices behind the figure.
-
-        Returns
-        -------
-        Results
-            Without cells and verdicts.
+        points: a row per point, with its provenance. note: the choices behind the figure.
         """
         folder = Path(directory)
         about = _about(folder.name, False, now(), {}) | {"question": question, "note": note}
-        folder.mkdir(parents=True, exist_ok=True)
         results = cls(folder, about)
-        results._write_rows("curves", points)
+        results._write_frame("curves", points)
         results._write(_ABOUT, json.dumps(about, indent=1).encode())
         return results
 
@@ -166,24 +123,16 @@ class Results:
         return study.quick() if self.about["quick"] else study
 
     def finished(self, cell: Cell) -> bool:
-        """Whether the cell's records are there."""
+        """True if the cell is finished."""
         return self._file("cells", cell.hash).exists()
 
     @property
     def finished_count(self) -> int:
-        """How many of the study's cells are finished."""
+        """The number of finished cells of the study."""
         return sum(self._file("cells", name).exists() for name in self.about["cells"])
 
     def write(self, cell: Cell, result: CellResult) -> None:
-        """Keep a finished cell; its records come last, so that where they are all is there.
-
-        Parameters
-        ----------
-        cell
-            Which cell it is.
-        result
-            What its run has found.
-        """
+        """Store the results of a cell, its records last."""
         names = {**cell.names, "cell": cell.hash}
         if result.edges:
             self._write_table("edges", cell.graph_hash, result.edges, {"graph": cell.graph})
@@ -192,24 +141,16 @@ class Results:
         self._write_table("cells", cell.hash, result.records, names)
 
     def write_verdicts(self, study: Study, verdicts: pandas.DataFrame) -> None:
-        """Keep what was found of the study's claims, in place of what was there.
-
-        Parameters
-        ----------
-        study
-            The study, whose seed and text every row will carry.
-        verdicts
-            A row for each reading of a claim, as `studies.verdicts.verdicts` makes them.
-        """
+        """Store the verdicts of the study, with their provenance."""
         rows = verdicts.assign(**origin(seed_name(study.seed)), **keeping(study.hash))
-        self._write_rows("verdicts", rows)
+        self._write_frame("verdicts", rows)
 
     def records(self) -> pandas.DataFrame:
-        """A row per cell, instance, replicate and record: the cost so far and the errors."""
+        """A row per cell, instance, replicate and record: costs and errors."""
         return self._read("cells", self.about["cells"])
 
     def facts(self) -> pandas.DataFrame:
-        """A row per cell and instance: what else is known of it."""
+        """A row per cell and instance: optimum, theory, privacy, tuning."""
         return self._read("facts", self.about["cells"])
 
     def nodes(self) -> pandas.DataFrame:
@@ -221,26 +162,22 @@ class Results:
         return self._read("edges", {each["edges"] for each in self.about["cells"].values()})
 
     def verdicts(self) -> pandas.DataFrame:
-        """A row per claim and reading; empty before any was reached."""
+        """A row per claim and reading; empty before the first verdict."""
         return self._read("", ["verdicts"])
 
     def _file(self, kind: str, name: str) -> Path:
         return self.directory / kind / f"{name}.parquet"
 
     def _read(self, kind: str, names: Iterable[str]) -> pandas.DataFrame:
-        with extra("experiments", "studies need"):
-            import pyarrow as arrow
-            import pyarrow.parquet as parquet
+        arrow, parquet = _arrow(), package("pyarrow.parquet", "experiments", "studies need")
         tables = []
-        for path in (self._file(kind, name) for name in names):
-            if not path.exists():
-                continue
+        for path in filter(Path.exists, (self._file(kind, name) for name in names)):
             try:
                 tables.append(parquet.read_table(path, page_checksum_verification=True))
             except (OSError, arrow.ArrowException) as error:
                 raise _damage_error(path, error) from error
         filled = [table for table in tables if len(table)] or tables[:1] or [arrow.table({})]
-        # Cells kept before a column came to be have nothing there.
+        # Cells that were stored before a column existed have no values in it.
         every = arrow.concat_tables(filled, promote_options="default")
         frame: pandas.DataFrame = every.to_pandas()
         return frame
@@ -248,24 +185,28 @@ class Results:
     def _write_table(
         self, kind: str, name: str, table: Columns, identity: Mapping[str, str]
     ) -> None:
-        with extra("experiments", "studies need"):
-            import pyarrow as arrow
-            import pyarrow.parquet as parquet
         rows = rows_of(table)
         columns = {**repeated(identity, rows), **table, **repeated(keeping(name), rows)}
-        buffer = io.BytesIO()
-        parquet.write_table(arrow.table(columns), buffer, write_page_checksum=True)
-        self._write(f"{kind}/{name}.parquet", buffer.getvalue())
+        self._write_parquet(f"{kind}/{name}.parquet", _arrow().table(columns))
 
-    def _write_rows(self, name: str, rows: pandas.DataFrame) -> None:
+    def _write_frame(self, name: str, rows: pandas.DataFrame) -> None:
+        table = _arrow().Table.from_pandas(rows, preserve_index=False)
+        self._write_parquet(f"{name}.parquet", table)
+
+    def _write_parquet(self, name: str, table: Any) -> None:
         buffer = io.BytesIO()
-        rows.to_parquet(buffer, index=False)
-        self._write(f"{name}.parquet", buffer.getvalue())
+        parquet = package("pyarrow.parquet", "experiments", "studies need")
+        parquet.write_table(table, buffer, write_page_checksum=True)
+        self._write(name, buffer.getvalue())
 
     def _write(self, name: str, content: bytes) -> None:
         path = self.directory / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path, content)
+
+
+def _arrow() -> Any:
+    return package("pyarrow", "experiments", "studies need")
 
 
 def _damage_error(file: Path, problem: Exception) -> ResultsError:
@@ -287,10 +228,10 @@ def _about(study: str, is_quick: bool, started: str, cells: Mapping[str, Any]) -
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
-    """Read what a directory says of its study; ResultsError if missing, damaged or another's."""
+    """Read about.json; ResultsError if it is missing, damaged or another version's."""
     file = folder / _ABOUT
     try:
-        about = json.loads(file.read_bytes())
+        about: dict[str, Any] = json.loads(file.read_bytes())
         written_by = about["format"], about["walklearn"]
     except FileNotFoundError as error:
         raise ResultsError(f"{folder} holds no results of a study (no {_ABOUT}).") from error
@@ -298,16 +239,15 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise ResultsError(f"cannot read {file}: {error!r}") from error
     if written_by != (FORMAT, __version__):
         raise ResultsError(
-            f"{folder} was written by walklearn {written_by[1]} (format {written_by[0]}), and "
-            f"this is walklearn {__version__} (format {FORMAT}): read it with that version, or "
+            f"{folder} was written by walklearn {written_by[1]} (format {written_by[0]}), but "
+            f"this is walklearn {__version__} (format {FORMAT}). Read it with that version, or "
             "run the study again into another directory."
         )
     try:
         _check_about(about, (folder / _CURVES).is_file())
     except ValueError as error:
         raise _damage_error(file, error) from error
-    checked: dict[str, Any] = about
-    return checked
+    return about
 
 
 def _check_about(about: Mapping[str, Any], is_of_curves: bool) -> None:
@@ -317,8 +257,8 @@ def _check_about(about: Mapping[str, Any], is_of_curves: bool) -> None:
         kinds |= {"question": str, "note": str}
     for key, kind in kinds.items():
         if not isinstance(about.get(key), kind):
-            found = json.dumps(about[key])[:60] if key in about else "missing"
-            raise ValueError(f"{key!r} must be {_JSON[kind]}, and is {found}")
+            value = json.dumps(about[key])[:60] if key in about else "missing"
+            raise ValueError(f"{key!r} must be {_JSON[kind]}; it is {value}")
     try:
         datetime.fromisoformat(about["started"])
     except ValueError as error:

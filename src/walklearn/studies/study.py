@@ -1,6 +1,6 @@
-"""A study: what is compared, on what, how often. Read from TOML and checked before it is run.
+"""A study: its grid, and how often each cell is run. It is read from TOML and checked.
 
-Every error names the file, the line and the key, what is wrong and what is allowed:
+Errors name file, line and key, and the keys or values that are allowed:
 
 >>> Study.from_text("name = 'mine'\\nupdate = 100", source="mine.toml")
 Traceback (most recent call last):
@@ -25,10 +25,10 @@ from walklearn.simulation.trace_files import ERRORS
 from walklearn.studies.cell import Cell, digest
 from walklearn.studies.claims import Claim, read_claims
 from walklearn.studies.figure_options import View, read_view
+from walklearn.studies.import_paths import import_paths_of
 from walklearn.studies.instances import DATA, GRAPH, RUN, draw_problem, one_thread, stream
 from walklearn.studies.methods import STEPS, WHERE, finds_step, method_of, update_of
 from walklearn.studies.options import StudyError, Table, graph_of
-from walklearn.studies.origins import import_paths_of
 from walklearn.updates import ConstantStep
 from walklearn.visit import Setting
 from walklearn.walks import Walk
@@ -38,6 +38,7 @@ _KEYS = (
     "name", "question", "seed", "instances", "replicates", "updates", "records", "metric", "gaps",
     "facts", "quick", *_GRIDS, "claims", "figure",
 )  # fmt: skip
+_PLAIN = ("seed", "instances", "replicates", "updates", "records", "facts")
 _QUICK = ("instances", "replicates", "updates", "records", "tuning_instances")
 TUNING_INSTANCES = 10
 
@@ -49,64 +50,37 @@ class Study:
     Parameters
     ----------
     name
-        What the study is called; its results' directory too.
+        Name of the study and of the directory of its results.
     question
-        What it asks, in a sentence.
+        Question of the study, in a sentence.
     seed
-        The seed of everything drawn.
+        Seed of everything that is drawn.
     instances
-        How many draws of graph and data are made, the same for every method.
+        Number of draws of graph and data, the same for every method.
     replicates
-        How many walks are made on each.
+        Number of walks on each instance.
     updates
-        How many updates a walk makes.
+        Number of updates of a walk.
     records
-        At how many numbers of updates, log-spaced, errors are recorded.
+        Number of records, log-spaced over the updates.
     metric
-        The error that figures show first and that steps are tuned for.
+        Error that figures show first and that steps are tuned for.
     facts
-        Whether theory is asked too.
-    graphs
-        The graphs by name, as tables of settings.
-    problems
-        The problems by name.
-    methods
-        The walks and gossip algorithms by name.
-    step_sizes
-        The step sizes by name.
+        True to compute the constants of theory, too.
+    graphs, problems, methods, step_sizes
+        Tables of settings by name.
     gaps
-        How many nodes, spread evenly, gossip's gaps are averaged over; None for all.
+        Number of nodes, spread evenly, that gossip's gaps are averaged over; None for all.
     claims
-        What is to be judged.
+        Claims to be judged.
     view
-        How the results are best looked at.
+        First figure of the report.
     text
-        The file as it was written.
+        Text of the file.
     quick_changes
-        What `quick` changes.
+        Changes made by `quick`.
     is_quick
-        Whether `quick` has been applied.
-
-    Examples
-    --------
-    >>> study = Study.from_text('''
-    ... name = "one-walk"
-    ... updates = 100
-    ... [graphs.ring]
-    ... family = "ring"
-    ... nodes = 11
-    ... [problems.gaussians]
-    ... data = "two_gaussians"
-    ... dimension = 2
-    ... penalty = 1.0
-    ... [methods.uniform]
-    ... walk = "uniform"
-    ... [step_sizes.printed]
-    ... constant = 0.1
-    ... exponent = 0.75
-    ... ''')
-    >>> study.updates, [cell.method for cell in study.cells()]
-    (100, ['uniform'])
+        True if `quick` was applied.
     """
 
     name: str
@@ -131,37 +105,14 @@ class Study:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Study:
-        """Read and check a study's file.
-
-        Parameters
-        ----------
-        path
-            A TOML file.
-
-        Returns
-        -------
-        Study
-            A `StudyError` is raised for what is wrong, with its key and line.
-        """
+        """Read and check a TOML file; a `StudyError` has the key and line of a mistake."""
         return cls._of_table(CheckedTable.read(path, StudyError), check=True)
 
     @classmethod
     def from_text(cls, text: str, source: str = "the study", *, check: bool = True) -> Study:
-        """Read a study from a TOML text.
+        """Read a TOML text; a `StudyError` has the key and line of a mistake, and the source.
 
-        Parameters
-        ----------
-        text
-            The text, as a study's file has it.
-        source
-            What errors call the place that it came from.
-        check
-            Build every graph, problem and method once, to be sure of them.
-
-        Returns
-        -------
-        Study
-            A `StudyError` is raised for what is wrong, with its key and line.
+        check: build every graph, problem and method once, to find all mistakes.
         """
         return cls._of_table(CheckedTable.parse(text, source, StudyError), check)
 
@@ -170,12 +121,12 @@ class Study:
         study = cls(**_settings(table))
         if check:
             with one_thread():
-                _build(study, table)
+                _check_parts(study, table)
         return study
 
     @property
     def hash(self) -> str:
-        """A digest of its text as it is run, which everything that follows from it carries."""
+        """Hash of the text as it is run; part of the provenance of verdicts."""
         return digest(self.text, self.is_quick)
 
     def cells(self) -> list[Cell]:
@@ -189,65 +140,54 @@ class Study:
         ]
 
     def quick(self) -> Study:
-        """The same with the changes of its `quick` table."""
+        """Return the study with the changes of its `quick` table."""
         if not self.quick_changes:
             raise StudyError(
-                f"{self.name} says nothing of a quick run: give it a line such as "
+                f"{self.name} has no quick version. Add a line such as "
                 "quick = { instances = 20, updates = 1000 }"
             )
         changes = dict(self.quick_changes)
-        tuning = changes.pop("tuning_instances", None)
+        tuning = {key: changes.pop(key) for key in ("tuning_instances",) if key in changes}
 
-        def with_fewer_tuning_instances(steps: Table) -> Table:
-            is_tuned = "constants" in steps and tuning is not None
-            return {**steps, "tuning_instances": tuning} if is_tuned else steps
+        def with_tuning(steps: Table) -> Table:
+            return {**steps, **tuning} if "constants" in steps else steps
 
         return replace(
             self,
             **changes,
-            step_sizes={
-                name: with_fewer_tuning_instances(table) for name, table in self.step_sizes.items()
-            },
+            step_sizes={name: with_tuning(table) for name, table in self.step_sizes.items()},
             methods={
-                name: {**table, STEPS: with_fewer_tuning_instances(table[STEPS])}
-                if STEPS in table
-                else table
+                name: {**table, STEPS: with_tuning(table[STEPS])} if STEPS in table else table
                 for name, table in self.methods.items()
             },
             is_quick=True,
         )
 
     def _cell(self, graph: str, problem: str, method: str, step_size: str) -> Cell:
-        table, steps = self.methods[method], dict(self.step_sizes[step_size])
-        if STEPS in table:
-            steps = dict(table[STEPS])
-        elif finds_step(table):
+        table = self.methods[method]
+        steps: Table = table.get(STEPS, self.step_sizes[step_size])
+        if STEPS not in table and finds_step(table):
             steps = {"found": True}
         if "constants" in steps:
             steps = {"tuning_instances": TUNING_INSTANCES, "metric": self.metric, **steps}
-        described = {key: each for key, each in table.items() if key not in (*WHERE, STEPS)}
-        import_paths = import_paths_of(self.graphs[graph], self.problems[problem], described)
+        settings = {key: each for key, each in table.items() if key not in (*WHERE, STEPS)}
+        import_paths = import_paths_of(self.graphs[graph], self.problems[problem], settings)
+        optional = {"gaps": self.gaps, "import_paths": import_paths}
         return Cell.of(
             (self.name, graph, problem, method, step_size),
             {
                 "graph": self.graphs[graph],
                 "problem": self.problems[problem],
-                "method": described,
-                "step_size": steps,
-                "seed": self.seed,
-                "instances": self.instances,
-                "replicates": self.replicates,
-                "updates": self.updates,
-                "records": self.records,
-                "facts": self.facts,
-                **({"gaps": self.gaps} if self.gaps else {}),
-                **({"import_paths": import_paths} if import_paths else {}),
+                "method": settings,
+                "step_size": dict(steps),
+                **{name: getattr(self, name) for name in _PLAIN},
+                **{key: value for key, value in optional.items() if value},
             },
         )
 
 
 def _settings(study: CheckedTable) -> dict[str, Any]:
-    """Read what `Study` is made from, with the defaults; an error names its line."""
+    """Read the arguments of `Study`, with their defaults."""
     study.only(_KEYS, "a study")
     quick = study.table("quick", CheckedTable({}))
     quick.only(_QUICK, "quick")
@@ -271,8 +211,7 @@ def _settings(study: CheckedTable) -> dict[str, Any]:
 
 
 def _grid(study: CheckedTable, grid: str) -> dict[str, Any]:
-    """The tables of a grid as they are; what is in graphs, problems and methods is left to who
-    makes them."""
+    """Read the tables of a grid; `_check_parts` checks those of graphs, problems and methods."""
     tables = study.table(grid)
     if not tables:
         raise study.error(grid, f"must have at least one table, such as [{grid}.mine].")
@@ -289,10 +228,10 @@ def _grid(study: CheckedTable, grid: str) -> dict[str, Any]:
 
 def _check_steps(table: CheckedTable) -> None:
     if not table.keys() & {"constant", "constants"}:
-        raise table.error("", "needs constant, or constants to be tuned over.")
-    tuned = "constants" in table
-    own = ("constants", "tuning_instances", "tuning_updates", "metric") if tuned else ("constant",)
-    table.only((*own, "exponent", "relative"), "a step size")
+        raise table.error("", "needs constant, or constants to choose from.")
+    tuning = ("constants", "tuning_instances", "tuning_updates", "metric")
+    keys = tuning if "constants" in table else ("constant",)
+    table.only((*keys, "exponent", "relative"), "a step size")
     table.number("exponent", 0.75, minimum=0.0)
     table.flag("relative", False)
     table.number("constant", None, above=0.0)
@@ -300,9 +239,8 @@ def _check_steps(table: CheckedTable) -> None:
     table.count("tuning_updates", None)
     table.choice("metric", ERRORS, None)
     table.value(
-        "constants", None, fits=_increases,
-        wanted="a list of positive numbers that increase, so that its ends can be told",
-    )  # fmt: skip
+        "constants", None, fits=_increases, wanted="a list of positive numbers that increase"
+    )
 
 
 def _increases(values: Any) -> bool:
@@ -315,27 +253,27 @@ def _runs_on(method: Table, graph: str, problem: str, step_size: str) -> bool:
     return all(name in method.get(key, [name]) for key, name in zip(WHERE, names, strict=True))
 
 
-def _build(study: Study, table: CheckedTable) -> None:
-    """Make everything once, for instance 0: what cannot be made is said with its line."""
+def _check_parts(study: Study, table: CheckedTable) -> None:
+    """Make every graph, problem and method once, for instance 0; errors have their lines."""
     graphs, problems, methods = (table.table(key) for key in ("graphs", "problems", "methods"))
     for graph, problem in product(study.graphs, study.problems):
-        with (described := graphs.table(graph)).explained():
-            drawn = graph_of(described, stream(study.seed, RUN, 0, GRAPH))
-        with (described := problems.table(problem)).explained(note=f" (with graph {graph})"):
-            posed = draw_problem(described, drawn, stream(study.seed, RUN, 0, DATA))
+        with (settings := graphs.table(graph)).explained():
+            drawn = graph_of(settings, stream(study.seed, RUN, 0, GRAPH))
+        with (settings := problems.table(problem)).explained(note=f" (with graph {graph})"):
+            objective = draw_problem(settings, drawn, stream(study.seed, RUN, 0, DATA))
         for method in map(methods.table, study.methods):
             if not any(_runs_on(method, graph, problem, steps) for steps in study.step_sizes):
                 continue
             with method.explained(note=f" (with problem {problem})"):
                 try:
-                    made = method_of(method, study.problems[problem], posed)
-                    any_step = None if finds_step(method) else ConstantStep(1.0)
-                    update = update_of(method, any_step)
-                    if isinstance(made, Walk):
-                        Setting(posed, made, update)  # raises an error if the parts do not fit
-                    else:
-                        GossipSetting(posed, drawn, made, update)
+                    made = method_of(method, study.problems[problem], objective)
                 except InfeasiblePrivacyError as error:
-                    if method.get("infeasible") != "skip":
-                        hint = 'Or say infeasible = "skip" to record that it is.'
-                        raise method.error("epsilon", f"{error} {hint}") from error
+                    if method.get("infeasible") == "skip":
+                        continue
+                    hint = 'Or set infeasible = "skip" to skip the method.'
+                    raise method.error("epsilon", f"{error} {hint}") from error
+                update = update_of(method, None if finds_step(method) else ConstantStep(1.0))
+                if isinstance(made, Walk):
+                    Setting(objective, made, update)  # raises an error if the parts do not fit
+                else:
+                    GossipSetting(objective, drawn, made, update)

@@ -1,14 +1,14 @@
-"""Tables by columns, as cells make them and result files keep them.
+"""Tables of columns, as cells produce them and result files store them.
 
-Five columns that every kept table has say where a row comes from:
+Every stored table has five columns with the provenance of a row:
 
-    spec       hash of the description it follows from: its cell's, its graph's, its study's
-    seed       what its numbers were drawn from; see `seed_name`
+    spec       hash of the description of its cell, its graph or its study
+    seed       the seed of its numbers; see `seed_name`
     version    of walklearn
     machine    the kind of machine that computed it
-    time       when it was kept
+    time       when it was stored
 
-Seed and machine are known where a row is computed (`origin`), the rest when it is kept (`keeping`).
+`origin` makes the columns that are known when a row is computed, `keeping` the others.
 
 >>> part = CellResult(repeated({"instance": 0}, 2), {}, {}, {})
 >>> joined([part, CellResult(repeated({"instance": 1}, 2), {}, {}, {})]).records["instance"]
@@ -38,7 +38,7 @@ PROVENANCE = ("spec", "seed", "version", "machine", "time")
 
 @dataclass(frozen=True, eq=False)
 class CellResult:
-    """What a cell's run has found, as tables of columns.
+    """The results of a cell, as tables of columns.
 
     Parameters
     ----------
@@ -46,10 +46,8 @@ class CellResult:
         A row per record.
     facts
         A row of facts per instance.
-    nodes
-        A row per node of instance 0.
-    edges
-        A row per edge of instance 0.
+    nodes, edges
+        A row per node, and per edge, of instance 0.
     """
 
     records: Columns
@@ -67,24 +65,20 @@ def repeated(values: Mapping[str, Any], rows: int) -> Columns:
 
 
 def widened(table: Columns, values: Mapping[str, Any]) -> Columns:
-    """The table with further columns that hold one value each; without rows it gets none."""
+    """Add columns that hold one value each, unless the table is empty."""
     return {**table, **repeated(values, rows_of(table))} if table else {}
 
 
 def rows_of(table: Columns) -> int:
-    """How many rows it has.
-
-    >>> rows_of({}), rows_of(repeated({"instance": 0}, 2))
-    (0, 2)
-    """
+    """The number of rows."""
     return len(next(iter(table.values()), ()))
 
 
 def joined(parts: Iterable[CellResult]) -> CellResult:
-    """The parts' rows one below the other."""
-    parts = list(parts)
+    """Stack the rows of all parts."""
+    tables = [vars(part) for part in parts]
     return CellResult(
-        **{field.name: _stacked([getattr(part, field.name) for part in parts])
+        **{field.name: _stacked([each[field.name] for each in tables])
            for field in fields(CellResult)}
     )  # fmt: skip
 
@@ -95,17 +89,17 @@ def _stacked(tables: list[Columns]) -> Columns:
 
 
 def origin(seed: str) -> dict[str, str]:
-    """The columns that are known where a row is computed."""
+    """Columns that are known when a row is computed."""
     return {"seed": seed, "machine": machine()}
 
 
 def keeping(spec: str) -> dict[str, str]:
-    """The columns that are known when a row is kept."""
+    """Columns that are known when a row is stored."""
     return {"spec": spec, "version": __version__, "time": now()}
 
 
 def seed_name(seed: int, *spawn_key: int) -> str:
-    """A seed, or the stream with this key of it, as rows name it.
+    """Name a seed, or its stream with this spawn key.
 
     >>> seed_name(1, 0, 7, 2), seed_name(1)  # SeedSequence(1, spawn_key=(0, 7, 2)), and 1 itself
     ('1:0.7.2', '1')
@@ -114,7 +108,7 @@ def seed_name(seed: int, *spawn_key: int) -> str:
 
 
 def machine() -> str:
-    """The kind of machine, for the rows it computes; no name of it."""
+    """Describe the kind of this machine, without its name."""
     kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     return f"{kind}, Python {platform.python_version()}, NumPy {np.__version__}"
 

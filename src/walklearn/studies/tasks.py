@@ -1,7 +1,7 @@
-"""A cell on its way: the tasks it is made of, and what is done with their outcomes.
+"""The tasks of a cell, and their outcomes.
 
-A cell is tuned first, if its step constant is to be chosen, and then run, each in parts of a few
-instances. `perform` does a task anywhere: tasks and outcomes are plain and can be sent.
+A cell is tuned, if its step constant is to be chosen, and then run, each in parts of a few
+instances. Any process can `perform` a task: tasks and outcomes can be pickled.
 
 >>> from walklearn.studies.cell import Cell
 >>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {
@@ -30,13 +30,13 @@ from walklearn.studies.cell import Cell
 from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
 from walklearn.studies.tables import CellResult, joined
 
-# A part has at most this many updates: a second or so, for progress and an even load.
+# Per part: about a second, for progress and an even load.
 MAX_UPDATES = 2_000_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some instances of a cell: to tune on, or, once there is a constant, to run."""
+    """Some instances of a cell: to tune on, or to run with a constant."""
 
     cell: Cell
     instances: range
@@ -44,9 +44,8 @@ class Task:
 
     @property
     def updates(self) -> int:
-        """How many updates it makes, which says how much work it is."""
-        each = _tuning_updates if self.tuning is None else _updates
-        return len(self.instances) * each(self.cell)
+        """The number of updates, as a measure of work."""
+        return len(self.instances) * _updates(self.cell, is_tuning=self.tuning is None)
 
 
 def perform(task: Task) -> Any:
@@ -61,12 +60,13 @@ def perform(task: Task) -> Any:
 
 
 def work_of(cell: Cell) -> int:
-    """The updates that a cell takes, tuning included."""
-    return cell.instances * _updates(cell) + cell.tuning_instances * _tuning_updates(cell)
+    """The number of updates of a cell with its tuning."""
+    run, tuned = (_updates(cell, is_tuning=is_tuning) for is_tuning in (False, True))
+    return cell.instances * run + cell.tuning_instances * tuned
 
 
 class CellWork:
-    """Which parts of a cell are done. `result` is there when all are."""
+    """The progress of a cell; `result` is None until all its tasks are done."""
 
     def __init__(self, cell: Cell, workers: int) -> None:
         self.cell = cell
@@ -82,13 +82,12 @@ class CellWork:
         return self._split(self.cell.instances, choose(self.cell, np.empty((0, 0))))
 
     def take(self, task: Task, outcome: Any) -> list[Task]:
-        """Keep an outcome; return the tasks that can be done now that it is there."""
+        """Take an outcome; return the tasks that it makes possible."""
         self._missing.remove(task.instances)
         self._outcomes[task.instances] = outcome
         if self._missing:
             return []
-        outcomes = [self._outcomes[part] for part in sorted(self._outcomes, key=lambda p: p.start)]
-        self._outcomes.clear()
+        outcomes = [self._outcomes.pop(part) for part in sorted(self._outcomes, key=min)]
         if task.tuning is None:
             tuning = choose(self.cell, np.concatenate(outcomes))
             return self._split(self.cell.instances, tuning)
@@ -103,11 +102,7 @@ class CellWork:
         return [Task(self.cell, part, tuning) for part in parts]
 
 
-def _updates(cell: Cell) -> int:
-    """The task that runs an instance."""
-    return int(cell.description["updates"] * cell.description["replicates"])
-
-
-def _tuning_updates(cell: Cell) -> int:
-    """The task that runs a tuning instance."""
-    return cell.tuning_updates * int(cell.description["replicates"]) * len(cell.constants)
+def _updates(cell: Cell, *, is_tuning: bool) -> int:
+    """The number of updates for one instance."""
+    tuning, run = cell.tuning_updates * len(cell.constants), cell.description["updates"]
+    return int((tuning if is_tuning else run) * cell.description["replicates"])

@@ -1,6 +1,6 @@
-"""The program of a worker process, which `pools.Processes` starts.
+"""The program of a worker process of `pools.Processes`.
 
-It receives tasks through a pipe, performs one at a time, and sends back the outcome or the error.
+It receives tasks through a pipe, performs one at a time, and returns the outcome or the error.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ OUT_OF_MEMORY = 137  # the exit code that shells report after the kernel's out-o
 def serve(handle: int, parent: int) -> None:
     """Perform tasks until the parent process closes its end of the pipe or dies.
 
-    handle: file descriptor of this end of the pipe.
-    parent: process ID of the parent.
+    handle: file descriptor of this end of the pipe. parent: process ID of the parent.
     """
     tqdm.set_lock(threading.RLock())  # its default lock is a semaphore, which outlives a kill
     os.set_inheritable(handle, False)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from walklearn.simulation.trace import Trace
-from walklearn.studies.paper.figure2 import MEMORY, METHODS, Result, draw, headline
+from walklearn.studies.paper.figure2 import METHODS, Result, draw, headline
 
 
 def results(*errors: float) -> list[Result]:
     """Runs of the three methods and of the walk with memory that end at these errors."""
     made = []
-    for label, error in zip([*METHODS, MEMORY], errors, strict=True):
+    for label, error in zip(METHODS, errors, strict=True):
         gap = np.array([[10.0, error]])
         made.append(
             Result(None, Trace(label=label, spec={}, updates=[1, 20_000], messages=[[1, 20_000]],

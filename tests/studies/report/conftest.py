@@ -19,4 +19,4 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @pytest.fixture(scope="session")
 def page(results: Results) -> Path:
-    return write_report(results.directory, results.directory.parent / "report.html")
+    return write_report([results.directory], results.directory.parent / "report.html")

@@ -198,7 +198,7 @@ def test_several_studies_on_one_page(tmp_path: Path, results: Results) -> None:
     assert own.index('id="study-small"') < own.index('id="study-everything"')
     assert "1 of 2 cells are finished" in own
     assert "../small/cells/" in own
-    alone = write_report(tmp_path, tmp_path / "alone.html").read_text(encoding="utf-8")
+    alone = write_report([tmp_path], tmp_path / "alone.html").read_text(encoding="utf-8")
     assert "make no claim" in alone
 
 
@@ -221,4 +221,4 @@ def test_computed_curves(tmp_path: Path, results: Results) -> None:
     (block,) = section(Results.open(directory), tmp_path).blocks
     assert block.heading == "δ against ε"
     assert [one.plain()["columns"]["y"] for one in block.figures[0].series] == [[0.5, 0.25], [None]]
-    assert "bounds 1 to 3" in write_report(tmp_path, tmp_path / "r.html").read_text("utf-8")
+    assert "bounds 1 to 3" in write_report([tmp_path], tmp_path / "r.html").read_text("utf-8")

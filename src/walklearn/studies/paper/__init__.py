@@ -1,1 +1,1 @@
-"""One file per figure or claim: the question, the grid, the drawing."""
+"""The paper's figures and claims: shipped studies, their parts and their pictures."""

@@ -1,4 +1,4 @@
-"""The studies that come with walklearn: the paper's figures and what goes beyond them.
+"""The shipped studies: the paper's figures and further experiments.
 
 Each is a TOML file in `studies/`; Figure 1 is computed and not simulated (`figure1`).
 
@@ -6,7 +6,7 @@ Each is a TOML file in `studies/`; Figure 1 is computed and not simulated (`figu
 ['fig2a', 'fig2b', 'map']
 >>> select(["fig9"])
 Traceback (most recent call last):
-ValueError: there is no figure or study 'fig9'. There are: fig1a, fig1b, fig2a, ...
+ValueError: there is no figure or study 'fig9'. Choose from fig1a, fig1b, fig2a, ...
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from walklearn.studies import Study
-from walklearn.studies.origins import register_shipped
+from walklearn.studies.import_paths import register_shipped
 
 COMPUTED = {
     "fig1a": "Which δ does Gamma noise of a given level have, and where is its floor?",
-    "fig1b": "How much Gamma noise does a given (ε, δ) take, where any will do?",
+    "fig1b": "How much Gamma noise does a given (ε, δ) need, if any is enough?",
 }
 STUDIES = (
     "fig2a", "fig2b", "fig3", "slope", "bounds", "heterogeneous", "map", "topologies", "price",
@@ -29,24 +29,24 @@ NAMES = (*COMPUTED, *STUDIES)
 
 
 def select(wanted: Sequence[str]) -> list[str]:
-    """The names meant, in the order of the paper; a beginning such as fig2 stands for all of it."""
+    """Return the chosen names in the order of the paper; a prefix such as fig2 selects several."""
     for name in wanted:
         if not name or not any(known.startswith(name) for known in NAMES):
             raise ValueError(
-                f"there is no figure or study {name!r}. There are: {', '.join(NAMES)}; and a "
-                "beginning, such as fig2, stands for all that begin so."
+                f"there is no figure or study {name!r}. Choose from {', '.join(NAMES)}, or give "
+                "the start of several names, such as fig2."
             )
     return [known for known in NAMES if not wanted or known.startswith(tuple(wanted))]
 
 
 def shipped_study(name: str) -> Study:
-    """A shipped study, read from its file."""
+    """Read a shipped study from its file."""
     register_shipped(name)
     return Study.from_text(_text(name), f"{name}.toml")
 
 
 def shipped_texts() -> list[str]:
-    """The texts of all shipped studies, by which the report knows them."""
+    """The texts of all shipped studies, for the report."""
     return [_text(name) for name in STUDIES]
 
 

@@ -1,14 +1,14 @@
-"""Walks that exist only to reproduce the paper's Figure 3; nothing is claimed for them.
+"""Walks that are only needed for the paper's Figure 3.
 
-**Releases that are not clamped.** Laplace noise can release R_i ≤ 0. Read as printed, a proposal
-is accepted with min(1, (R_j / R_i)(deg_i / deg_j)): never if the signs differ, and by the sizes if
-they agree. So positive and negative nodes form two classes that the walk never crosses, and the
-rows of the other class take no part. The gradient is weighted by L̄ / L_i, as printed: with R̄ / R_i
-it would climb at negative nodes.
+**Unclamped releases.** Laplace noise can release R_i ≤ 0. As printed, a proposal is accepted with
+probability min(1, (R_j / R_i)(deg_i / deg_j)): never if the signs differ. So nodes of positive and
+of negative sign form two classes that the walk never crosses, and the rows of the other class do
+not contribute. The gradient is weighted by L̄ / L_i, as printed: with R̄ / R_i it would ascend at
+negative nodes.
 
-**"Same noise variance."** The text compares Laplace noise with Gamma noise of the same variance.
-The Gamma's is L θ, so `equal_variance_gamma` takes the θ for which both agree at the middle of the
-bounds. What (ε, δ) that has is another matter: ask its `delta`.
+**"Same noise variance."** The paper compares Laplace noise with Gamma noise of the same variance.
+The variance of the Gamma noise is L θ, so `equal_variance_gamma` uses the θ for which they agree at
+the middle of the bounds. Its `delta` gives the (ε, δ) of that.
 
 >>> from walklearn import Problem, graphs, walks
 >>> from walklearn.privacy import Laplace
@@ -53,7 +53,7 @@ def equal_variance_gamma(*, privacy: Laplace, reweight: Reweight = "released") -
 class Unclamped(Metropolis):
     """Algorithm 3 with releases of either sign; `sample_release` draws them.
 
-    released, true: the releases R and the L that they are of, once they are drawn.
+    released, true: the releases R and their L, after they are drawn.
     """
 
     privacy: Mechanism = field(kw_only=True)
@@ -63,13 +63,13 @@ class Unclamped(Metropolis):
 
     @property
     def is_private(self) -> bool:
-        """Whether the releases are still to be drawn."""
+        """True until the releases are drawn."""
         return self.released is None
 
     def sample_release(
         self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Unclamped:
-        """The walk after every node has released its L_i once."""
+        """Return the walk with one release of every L_i."""
         if self.released is not None:
             return self
         if objective is None or isinstance(generator, list | tuple):

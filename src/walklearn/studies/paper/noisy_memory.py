@@ -1,22 +1,22 @@
-"""Updates with noise on the model that exist only to show what memory gains under noise: nothing.
+"""Updates with noise on the model, only to show that memory gains nothing under noise.
 
-Everywhere else memory and noise on the model are refused together. Here both arms reveal the same:
-at a visit the node clips the gradient of each of its rows, adds Gaussian noise, and releases
+Elsewhere, memory with noise on the model is refused. At a visit the node clips the gradient of
+each of its rows, adds Gaussian noise, and releases
 
     g̃_i = c_i (Σ_r clip(∇ℓ_r(w)) + σ N(0, I)),
 
-at most `contributions` times, with σ calibrated to (ε, δ) by `privacy.ModelNoise`. Everything else
-is made of these releases, so the arms are equally private:
+at most `contributions` times, with σ calibrated to (ε, δ) by `privacy.ModelNoise`. Both updates use
+only these releases, so they are equally private:
 
     noisy-sgd    w ← Π(w − γ_k (g̃_i + λw))
     noisy-saga   w ← Π(w − γ_k (g̃_i − h_i + s/n + λw)),  s += g̃_i − h_i,     h_i = g̃_i
 
-Past its cap a node releases nothing new. Without memory it leaves w unchanged; with memory it lends
-its last h_i again, which is to the advantage of memory. The step is given: one that is found from
-the rows would not be private.
+After that a node releases nothing new. Without memory it leaves w unchanged; with memory it uses
+its last h_i again, which favours memory. The step size is given: one computed from the rows would
+not be private.
 
-**They protect nobody.** The noise is a normal number that follows from the node's rows and the
-number of the update, so that a study is reproducible, and all arms meet the same.
+**They do not protect rows.** The noise is computed from the node's rows and the number of the
+update. So a study is reproducible, and all updates get the same noise.
 
 >>> import walklearn as wl
 >>> X, y = wl.datasets.two_gaussians(40, dimension=2, seed=1)
@@ -44,10 +44,10 @@ from walklearn.updates import StepSize, Update, VisitContext, VisitResult
 
 
 class _Noisy(Update):
-    """The part that both updates share: all but the direction of the step.
+    """Common part of the updates: everything but the direction of the step.
 
-    epsilon, delta: of all releases of a node, for one of its rows. clip: C, of a row's gradient.
-    contributions: the number of releases of a node. step_size: γ_k.
+    epsilon, delta: of all releases of a node, for one row. clip: C, of a row's gradient.
+    contributions: number of releases of a node. step_size: γ_k.
     """
 
     epsilon: float
@@ -85,7 +85,7 @@ class _Noisy(Update):
         return VisitResult(arrays, released)
 
     def _release(self, problem: Problem, node: int, w: Array, k: int, state: Arrays) -> Arrays:
-        """The release of this visit: g̃_i, and past the cap the last one again."""
+        """The release of this visit; the last one again after `contributions` releases."""
         if state["times"] == self.contributions:
             return state
         noisy = self.noise.protected(problem, node, w, normal=_normal(problem, node, k))

@@ -63,7 +63,7 @@ def figure_3(stored: Stored) -> Picture:
     def titled(figure: Figure) -> Figure:
         low, high, delta = bounds.loc[[figure.of["problem"]]].to_numpy()[0]
         title = (
-            f"{figure.title}, ρ = {high / low:,.0f}: the unclamped Gamma\nof Laplace's variance "
+            f"{figure.title}, ρ = {high / low:,.0f}: the unclamped Gamma of Laplace's variance "
             f"has δ = {format_upper(delta, 2)} at ε = 3"
         )
         return replace(figure, title=title)
@@ -139,7 +139,7 @@ def _ranked(stored: Stored, fact: str, method: str, of: Mapping[str, str]) -> st
     rows = stored.verdicts
     for name, value in {**of, "better": method, "worse": fact}.items():
         rows = rows[rows[name] == value] if name in rows else rows
-    return title if rows.empty else f"{title}\nρ = {rows.sort_values('at')['ratio'].iloc[-1]:.2f}"
+    return title if rows.empty else f"{title}: ρ = {rows.sort_values('at')['ratio'].iloc[-1]:.2f}"
 
 
 def price(stored: Stored) -> Picture:

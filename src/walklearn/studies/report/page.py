@@ -1,10 +1,8 @@
-"""The page: one HTML file with everything in it, drawn from stored results.
+"""The report: one HTML file, drawn from stored results.
 
-Nothing is computed anew and nothing is fetched: scripts and numbers are inside the file, Plotly's
-compressed, and its Content-Security-Policy allows only those very scripts, by their hash, and no
-network at all. So a
-text of a study that looks like a script stays a text, twice over: it is escaped, and it would not
-run.
+Scripts and numbers are inside the file; its Content-Security-Policy allows only these scripts, by
+their hash, and no network. So a script in the text of a study cannot run: the text is escaped, and
+the policy would forbid it.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -31,43 +28,19 @@ POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 
-MANY_VERDICTS = 40  # beyond, the readings of a claim are folded under its tally
+MANY_VERDICTS = 40  # more readings are folded under their claim
 
 
-def write_report(
-    directories: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    path: str | os.PathLike[str],
-    shipped: Collection[str] = (),
-) -> Path:
-    """Draw the stored results of one or several studies as one page.
+def write_report(directories: Iterable[Path], target: Path, shipped: Collection[str] = ()) -> Path:
+    """Draw the stored results of studies as one page, and write it atomically.
 
-    The file appears whole or not at all.
-
-    Parameters
-    ----------
-    directories
-        Studies' directories, or directories of such.
-    path
-        Where to write the page.
-    shipped
-        The texts of the studies that `walklearn reproduce` runs, which the page then says of
-        them.
-
-    Returns
-    -------
-    Path
-        The path written.
-
-    Raises
-    ------
-    ValueError
-        Where a directory cannot be used; the message says what is wrong with it.
+    directories: of studies, or directories with such. shipped: texts of the studies that
+    `walklearn reproduce` runs. ValueError if a directory cannot be used.
     """
-    target = Path(path)
-    results = [Results.open(found) for found in study_directories(directories)]
+    results = [Results.open(each) for each in study_directories(directories)]
     names = [one.about["study"] for one in results]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"two of these are results of a study called {min(twice)}; give one")
+        raise ValueError(f"two directories have results of the study {min(twice)}; give one.")
     sections = [section(one, target.parent, shipped) for one in results]
     command = f"walklearn report {' '.join(one.directory for one in sections)} --out {target.name}"
     content = render(sections, command).encode()
@@ -76,36 +49,32 @@ def write_report(
     return target
 
 
-def study_directories(
-    directories: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-) -> list[Path]:
-    """Find the directories of the studies that are meant; ValueError if there are none."""
-    if isinstance(directories, str | os.PathLike):
-        directories = [directories]
-    found: list[Path] = []
-    for directory in map(Path, directories):
+def study_directories(directories: Iterable[Path]) -> list[Path]:
+    """Return the directories of studies in these directories, in the order of their start."""
+    studies: list[Path] = []
+    for directory in directories:
         if not directory.is_dir():
-            raise ValueError(f"{directory} is not a directory; give one that a study was run into")
+            raise ValueError(f"{directory} is not a directory; give the directory of a study.")
         if (directory / "about.json").is_file():
-            found.append(directory)
+            studies.append(directory)
             continue
         inside = sorted((file.parent for file in directory.glob("*/about.json")), key=_age)
         if not inside:
             raise ValueError(
                 f"{directory} holds no results: no about.json in it nor one level below; give a "
-                "directory that walklearn run or reproduce has written"
+                "directory that walklearn run or reproduce has written."
             )
-        found += inside
-    return list(dict.fromkeys(found))
+        studies += inside
+    return list(dict.fromkeys(studies))
 
 
 def _age(directory: Path) -> tuple[str, Path]:
-    """When a study was started, which is the order in which studies appear."""
+    """The time at which a study was started."""
     return str(Results.open(directory).about["started"]), directory
 
 
 def render(sections: Sequence[Section], command: str) -> str:
-    """Make the text of the page; it says that ``command`` draws it again."""
+    """Return the text of the page; it names the ``command`` that draws it again."""
     jinja2, plotly = (
         package(name, "experiments", "the page needs") for name in ("jinja2", "plotly.offline")
     )
@@ -116,7 +85,7 @@ def render(sections: Sequence[Section], command: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # and in our order
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # keeps the order
     templates = files("walklearn.studies.report") / "templates"
     unpacking, drawing, behaviour, style = (
         (templates / name).read_text(encoding="utf-8")
@@ -124,9 +93,9 @@ def render(sections: Sequence[Section], command: str) -> str:
     )
     palette = (files("walklearn.plots") / "pages.css").read_text(encoding="utf-8")
     library: str = plotly.get_plotlyjs()
-    # In a function of their own the scripts' names don't meet those of the browser.
+    # Inside a function, names of the scripts do not clash with those of the browser.
     script = f'"use strict";\n(async () => {{\n{unpacking}{drawing}{behaviour}}})();\n'
-    found = Counter(row.verdict for one in sections for claim in one.claims for row in claim.rows)
+    counts = Counter(row.verdict for one in sections for claim in one.claims for row in claim.rows)
     text: str = environment.get_template("page.html").render(
         sections=sections,
         blocks={
@@ -139,8 +108,8 @@ def render(sections: Sequence[Section], command: str) -> str:
         policy=POLICY.format(scripts=f"{_fingerprint(library)} {_fingerprint(script)}"),
         style=palette + style,
         symbols=SYMBOLS,
-        counts={verdict: found[verdict] for verdict in SYMBOLS},
-        folded=sum(found.values()) > MANY_VERDICTS,
+        counts={verdict: counts[verdict] for verdict in SYMBOLS},
+        folded=counts.total() > MANY_VERDICTS,
         title="walklearn report" + (f": {sections[0].name}" if len(sections) == 1 else ""),
         command=command,
         footing=("walklearn", "seed", "cells finished", "machine"),
