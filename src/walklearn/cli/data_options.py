@@ -165,22 +165,16 @@ class DataOptions:
         """Return the graph, with the node of each row: the named one, or its own."""
         from walklearn.graphs import as_graph, place_rows
         from walklearn.graphs.names import is_name
-        from walklearn.tables import DataError
-        from walklearn.wording import no_such_file
 
         graph, count = self.graph, len(rows.y)
-        if rows.nodes is not None or is_name(graph):
-            return place_rows(graph, rows.nodes, count, seed, name_row=rows.place)
-        if Path(graph).suffix and not Path(graph).is_file():
-            raise DataError(no_such_file(Path(graph)))
-        read = as_graph(graph)
-        if read.node_count != count:
-            raise DataError(
-                f"{graph} has {read.node_count} nodes, and there are {count} rows. Pass "
-                "--node-column, the column that names the node that owns a row, or a graph with a "
-                "node for each row (--graph erdos-renyi)."
+        is_file = rows.nodes is None and not is_name(graph)
+        if is_file and (nodes := as_graph(graph).node_count) != count:
+            raise ValueError(
+                f"{graph} has {nodes} nodes, and there are {count} rows. Pass --node-column, the "
+                "column that names the node that owns a row, or a graph with a node for each row "
+                "(--graph erdos-renyi)."
             )
-        return place_rows(read, None, count, seed)
+        return place_rows(graph, rows.nodes, count, seed, name_row=rows.place)
 
     def estimator(
         self, task: Task, rows: Rows, options: dict[str, Any], seed: int, **parameters: Any

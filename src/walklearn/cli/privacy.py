@@ -19,23 +19,19 @@ _delta = click.option(
     "--delta", type=float, required=True,
     help="δ: additive slack, P(outcome) ≤ e^ε · P(outcome with another value) + δ.",
 )  # fmt: skip
-_bounds = click.option(
-    "--bounds", type=float, nargs=2, required=True, metavar="LO HI",
-    help="Public bounds of the values, 0 < LO < HI.",
-)  # fmt: skip
-_optional_bounds = click.option(
-    "--bounds", type=float, nargs=2, metavar="LO HI", help="Public bounds of the values."
-)
+_BOUNDS: dict[str, Any] = {"type": float, "nargs": 2, "metavar": "LO HI",
+                           "help": "Public bounds of the values, 0 < LO < HI."}  # fmt: skip
+_bounds = click.option("--bounds", required=True, **_BOUNDS)
 _mechanism = click.option(
     "--mechanism", type=click.Choice(MECHANISMS.names), default="clamped-gamma", show_default=True
 )
-# The code of a walk that an audit runs: real noise of a fit and of a node, or simulated noise.
+# The code of a walk to audit: real noise of a fit and of a node, or simulated noise.
 _ENGINES = ["released", "node", "compiled", "reference"]
 
 
 @click.group()
 def privacy() -> None:
-    """What nodes release, how private it is, and what an observer learns all the same.
+    """Calibrate, compare, plot, attack and audit the releases of nodes.
 
     Example: walklearn privacy calibrate --epsilon 3 --delta 0.03 --bounds 1 50
     """
@@ -46,35 +42,30 @@ def privacy() -> None:
 @_delta
 @_bounds
 @_mechanism
-@click.option("--accounting", type=click.Choice(["tight", "lemma"]), default="tight",
-              show_default=True, help="Exact, or the paper's lemma (gamma only).")  # fmt: skip
 @with_console
 def calibrate(
-    epsilon: float, delta: float, bounds: tuple[float, float], mechanism: str, accounting: Any,
-    console: Console,
-) -> None:  # fmt: skip
-    """The least noise that gives (ε, δ) for values within the bounds."""
+    epsilon: float, delta: float, bounds: tuple[float, float], mechanism: str, console: Console
+) -> None:
+    """Print the smallest noise that gives (ε, δ) for values within the bounds."""
     from walklearn.privacy.accounting.printing import format_upper
 
-    found = wl.privacy.calibrate(
-        mechanism, epsilon=epsilon, delta=delta, bounds=bounds, accounting=accounting
-    )
+    calibrated = wl.privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
     middle = 0.5 * (bounds[0] + bounds[1])
-    facts = console.document = {
-        "mechanism": repr(found),
-        "delta": found.delta(epsilon),
-        "epsilon": found.epsilon(delta),
+    document = console.document = {
+        "mechanism": repr(calibrated),
+        "delta": calibrated.delta(epsilon),
+        "epsilon": calibrated.epsilon(delta),
         "middle": middle,
-        "mean": float(found.mean(middle)),
-        "standard_deviation": float(found.variance(middle)) ** 0.5,
+        "mean": float(calibrated.mean(middle)),
+        "standard_deviation": float(calibrated.variance(middle)) ** 0.5,
     }
     console.print(
-        f"{facts['mechanism']}\n"
-        f"  delta at epsilon = {format_upper(epsilon)}:  {format_upper(found.delta(epsilon))}\n"
-        f"  epsilon at delta = {format_upper(delta)}:  {format_upper(found.epsilon(delta))}\n"
-        f"  a value of {middle:g} is released with mean {facts['mean']:.4g} and standard deviation "
-        f"{facts['standard_deviation']:.4g}\n"
-        "Whether that is worth anything: walklearn privacy compare"
+        f"{document['mechanism']}\n"
+        f"  delta at epsilon = {format_upper(epsilon)}:  {format_upper(document['delta'])}\n"
+        f"  epsilon at delta = {format_upper(delta)}:  {format_upper(document['epsilon'])}\n"
+        f"  a value of {middle:g} is released with mean {document['mean']:.4g} and standard "
+        f"deviation {document['standard_deviation']:.4g}\n"
+        "Compare it with other mechanisms: walklearn privacy compare"
     )
 
 
@@ -98,85 +89,70 @@ def compare(epsilon: float, delta: float, bounds: tuple[float, float], console: 
         }
         for row in comparison.rows
     ]
-    console.document |= {
-        "rows": rows,
-        "constant": comparison.constant_error,
-        "verdict": comparison.verdict,
-    }
+    constant = comparison.constant_error
+    console.document |= {"rows": rows, "constant": constant, "verdict": comparison.verdict}
 
 
 @privacy.command()
 @_bounds
-@click.option("--theta", type=float, multiple=True, help="Noise levels of the left picture.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              default=Path("privacy.png"), show_default=True)  # fmt: skip
+              default=Path("privacy.png"), show_default=True, help="File to write.")  # fmt: skip
 @with_console
-def plot(
-    bounds: tuple[float, float], theta: tuple[float, ...], out: Path, console: Console
-) -> None:
-    """The paper's Figure 1 for these bounds: δ against ε, and θ against ε.
+def plot(bounds: tuple[float, float], out: Path, console: Console) -> None:
+    """Draw the paper's Figure 1 for these bounds: δ against ε, and θ against ε.
 
     Left: δ of the Gamma mechanism by the paper's lemma (dashed) and exactly (solid), with the
-    floor that no noise can beat. Right: the least θ for δ = 0.06, 0.08 and 0.1.
+    lower bound for all noise. Right: the smallest θ for δ = 0.06, 0.08 and 0.1.
     """
     from walklearn.studies.paper import figure1
     from walklearn.studies.report.pictures import draw
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    draw(figure1.for_bounds(bounds, theta)).savefig(out, dpi=144)
+    draw(figure1.for_bounds(bounds)).savefig(out, dpi=144)
     console.document["picture"] = str(out)
     console.print(f"Picture: {out}")
 
 
 @privacy.command()
 @click.option("--nodes", type=click.IntRange(3), default=50, show_default=True)
-@click.option("--dimension", type=click.IntRange(2), default=10, show_default=True)
 @click.option("--steps", type=click.IntRange(1), default=2000, show_default=True)
 @click.option("--epsilon", type=float, default=3.0, show_default=True)
 @click.option("--delta", type=float, default=1e-3, show_default=True)
-@click.option("--clip", type=float, default=1.0, show_default=True,
-              help="Norm that a visit's gradient is clipped to.")  # fmt: skip
-@click.option("--max-contributions", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @with_console
 def attack(
-    nodes: int, dimension: int, steps: int, epsilon: float, delta: float, clip: float,
-    max_contributions: int, seed: int, console: Console,
-) -> None:  # fmt: skip
+    nodes: int, steps: int, epsilon: float, delta: float, seed: int, console: Console
+) -> None:
     """Recover rows from consecutive tokens, with and without protection.
 
-    A uniform walk on a random graph, simulated; the observer sees every token. The protection
-    is (ε, δ) for each node, local, for all that its rows add to the model.
+    A uniform walk on a random graph is simulated, and the observer sees every token. The protection
+    is (ε, δ) for all rows of a node, with contributions clipped to 1 and at most 20 per node.
     """
     graph = wl.graphs.erdos_renyi(nodes, min(1.0, 8 / nodes), seed=seed, connected="retry")
-    X, y = wl.datasets.two_gaussians(nodes, dimension=dimension, seed=seed)
+    X, y = wl.datasets.two_gaussians(nodes, dimension=10, seed=seed)
     problem = wl.Problem(X, y, penalty=1.0, aggregate="mean")
     noise = wl.privacy.ModelNoise.calibrate(
-        epsilon=epsilon, delta=delta, clip=clip, max_contributions=max_contributions,
-        protect="node",
-    )  # fmt: skip
-    console.print(
-        f"Uniform walk on {graph}, {plural(steps, 'visit')}, {plural(dimension, 'feature')}."
+        epsilon=epsilon, delta=delta, clip=1.0, max_contributions=20, protect="node"
     )
+    console.print(f"Uniform walk on {graph}, {plural(steps, 'visit')}, 10 features.")
     for title, protection in (("in the clear", None), (f"with {noise}", noise)):
-        found = wl.attack(
-            problem, graph, wl.walks.Uniform(), wl.PowerStep(0.1), steps, protection, seed
-        )
-        console.document[title] = {"recovered": found.recovered, "nodes": len(found.nodes)}
-        console.print(f"{title}:\n  {found}")
+        walk, step = wl.walks.Uniform(), wl.PowerStep(0.1)
+        result = wl.attack(problem, graph, walk, step, steps, protection, seed)
+        console.document[title] = {"recovered": result.recovered, "nodes": len(result.nodes)}
+        console.print(f"{title}:\n  {result}")
 
 
 @privacy.command()
 @_mechanism
 @_epsilon
 @_delta
-@_optional_bounds
+@click.option("--bounds", **_BOUNDS)
 @click.option("--walk", "of_walk", is_flag=True,
               help="Audit the contributions of a node to the model.")  # fmt: skip
 @click.option("--max-contributions", type=click.IntRange(1), default=5, show_default=True,
               help="With --walk: maximum number of contributions of a node.")  # fmt: skip
 @click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
-              show_default=True, help="With --walk: the unit that the noise protects.")  # fmt: skip
+              show_default=True, help="With --walk: unit of ε.")  # fmt: skip
 @click.option("--engine", type=click.Choice(_ENGINES),
               help="With --walk: the code to audit. 'released' (a fit) and 'node' (a node of a "
                    "network) draw real noise, 'compiled' and 'reference' simulate. Default: "
@@ -191,10 +167,8 @@ def attack(
               help="Audit simulated noise from this seed. Default: audit real noise.")  # fmt: skip
 @with_console
 def audit(
-    mechanism: str, epsilon: float, delta: float, bounds: tuple[float, float] | None,
-    of_walk: bool, max_contributions: int, protect: Any, engine: str | None, samples: int | None,
-    confidence: float, seed: int | None, console: Console,
-) -> None:  # fmt: skip
+    bounds: tuple[float, float] | None, of_walk: bool, console: Console, **options: Any
+) -> None:
     """Search for evidence against a privacy claim, by running the code that draws the noise.
 
     The audit prints lower bounds on δ and ε beside the claim, and the largest ε that it could
@@ -203,38 +177,43 @@ def audit(
     the code of real releases.
 
     With --walk it audits a node's contributions to the model: it runs many walks on two data sets
-    that differ in one row, as seen by a neighbour who sees every model.
+    that differ in one row, as observed by a neighbour with access to every model.
 
     Exit code 1 if the claim is refuted.
     """
     if of_walk:
-        noise = wl.privacy.ModelNoise.calibrate(
-            epsilon=epsilon, delta=delta, clip=1.0, max_contributions=max_contributions,
-            protect=protect,
-        )  # fmt: skip
-        names = [engine] if engine else ["released", "node"] if seed is None else ["compiled"]
-        audits = []
-        for name in names:
-            code: Any = name
-            if name == "node":
-                with extra("node", "the audit of a node needs"):
-                    code = wl.node.observe_visits
-            audit_result = wl.audit_walk(
-                noise, delta=delta, walks=samples, confidence=confidence, seed=seed, engine=code
-            )
-            audits.append(replace(audit_result, engine=name))
-            console.print(str(audits[-1]))
-        violated = any(each.violated for each in audits)
-        console.document |= {
-            "claim": repr(noise),
-            "verdict": "VIOLATED" if violated else "consistent",
-            "audits": [{**asdict(each), "verdict": each.verdict} for each in audits],
-        }
-        raise SystemExit(int(violated))
+        _audit_walk(console, **options)
     if bounds is None:
-        raise ValueError("give the public bounds of the values, --bounds LO HI, or --walk.")
-    audited = wl.privacy.calibrate(mechanism, epsilon=epsilon, delta=delta, bounds=bounds)
-    result = wl.privacy.audit(audited, epsilon, samples=samples, confidence=confidence, seed=seed)
+        raise ValueError("an audit needs --bounds LO HI, or --walk. Pass one of them.")
+    target = {"epsilon": options["epsilon"], "delta": options["delta"]}
+    audited = wl.privacy.calibrate(options["mechanism"], **target, bounds=bounds)
+    settings = {name: options[name] for name in ("samples", "confidence", "seed")}
+    result = wl.privacy.audit(audited, options["epsilon"], **settings)
     console.document |= {"claim": repr(audited), **asdict(result), "verdict": result.verdict}
     console.print(f"{audited}\n{result}")
     raise SystemExit(int(result.violated))
+
+
+def _audit_walk(console: Console, engine: str | None, **options: Any) -> None:
+    """Audit the contributions of a node; the exit code is the verdict."""
+    names = ("epsilon", "delta", "max_contributions", "protect")
+    noise = wl.privacy.ModelNoise.calibrate(clip=1.0, **{name: options[name] for name in names})
+    is_seeded, audits = options["seed"] is not None, []
+    for name in [engine] if engine else ["compiled"] if is_seeded else ["released", "node"]:
+        code: Any = name
+        if name == "node":
+            with extra("node", "the audit of a node needs"):
+                code = wl.node.observe_visits
+        result = wl.audit_walk(
+            noise, delta=options["delta"], walks=options["samples"], engine=code,
+            confidence=options["confidence"], seed=options["seed"],
+        )  # fmt: skip
+        audits.append(replace(result, engine=name))
+        console.print(str(audits[-1]))
+    violated = any(each.violated for each in audits)
+    console.document |= {
+        "claim": repr(noise),
+        "verdict": "VIOLATED" if violated else "consistent",
+        "audits": [{**asdict(each), "verdict": each.verdict} for each in audits],
+    }
+    raise SystemExit(int(violated))

@@ -127,13 +127,13 @@ def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, Picture]:
     return results.directory, _picture(points, _NOTE)
 
 
-def for_bounds(bounds: Bounds, thetas: Sequence[float]) -> Picture:
+def for_bounds(bounds: Bounds) -> Picture:
     """Draw both panels for any bounds, for `walklearn privacy plot`."""
     import pandas
 
     bounds = float(bounds[0]), float(bounds[1])
     least = theta_curves(bounds, lemma=False, clamped=False)
-    tables = [_table("fig1a", [(bounds, delta_curves(bounds, thetas))]),
+    tables = [_table("fig1a", [(bounds, delta_curves(bounds))]),
               _table("fig1b", [(bounds, least)])]  # fmt: skip
     return _picture(pandas.concat(tables), "Gamma mechanism.")
 
