@@ -183,7 +183,7 @@ async def over_frames(folder: Path, ports: list[int], me: int, take: Take) -> Se
     transport.set_neighbours([invite])
     while not transport.is_connected(other.fingerprint):
         with suppress(Undelivered):
-            await transport.call(other.fingerprint, "Book", b"", 1.0) if me else None
+            await transport.call(other.fingerprint, "Roster", b"", 1.0) if me else None
         await asyncio.sleep(0.05)
     return lambda message: transport.call(other.fingerprint, "Handover", message, 60.0)
 

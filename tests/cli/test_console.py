@@ -34,13 +34,13 @@ TRIED: dict[str, str] = {
     "plan new": "--schema schema.toml --target y --classes no,yes --nodes 8 --rows 40 "
     "--out {fresh}.toml",
     "plan check": "plan.toml",
-    "node book new": "{fresh}.book",
-    "node book show": "some.book",
+    "node roster new": "{fresh}.roster",
+    "node roster show": "some.roster",
 }
 ELSEWHERE = {
     "up", "demo", "run", "reproduce", "report",
     *(f"node {name}" for name in ("init", "invite", "peer", "join", "run", "start-walk",
-                                  "status", "model", "book add")),
+                                  "status", "model", "roster add")),
 }  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         classes=["no", "yes"], target="y",
     ).save(folder / "model")  # fmt: skip
     (folder / "schema.toml").write_text("[a]\nspread = 1\n[b]\nspread = 1\n")
-    assert invoke("node", "book", "new", folder / "some.book").exit_code == 0
+    assert invoke("node", "roster", "new", folder / "some.roster").exit_code == 0
     made = ("--target", "y", "--classes", "no,yes", "--nodes", "8", "--rows", "40")
     written = ("--schema", folder / "schema.toml", "--out", folder / "plan.toml")
     assert invoke("plan", "new", *made, *written).exit_code == 0

@@ -55,7 +55,7 @@ def test_without_epsilon_visits_remember(folder: Path) -> None:
     assert not plan.privacy.protects_model
     assert 'model = "in the clear"' in (folder / "plan.toml").read_text()
     assert "ε = ∞" in made.stdout
-    assert "walklearn node book new" in made.stderr  # among 20 a book saves work
+    assert "walklearn node roster new" in made.stderr  # among 20 a roster saves work
 
 
 @pytest.mark.parametrize(("data", "nodes"), [("cancer", 2), ("diabetes", 5), ("diabetes", 20)])
@@ -146,7 +146,7 @@ def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
     told = invoke("plan", "check", "plan.toml")
     assert told.exit_code == 0, told.output
     notes = " ".join(told.stderr.split())
-    for word in ("10 updates", 'update = "saga"', "columns (a)", "node book new", "penalty = "):
+    for word in ("10 updates", 'update = "saga"', "columns (a)", "node roster new", "penalty = "):
         assert word in notes
 
 

@@ -239,7 +239,7 @@ def believe_any_reminder(patch: pytest.MonkeyPatch) -> None:
 
 
 def listen_to_strangers(patch: pytest.MonkeyPatch) -> None:
-    """Who is in no book and nobody's neighbour is taken for the first one."""
+    """Who is in no roster and nobody's neighbour is taken for the first one."""
 
     def handle(state: State, event: Any) -> Result:
         sender = getattr(event, "sender", None)

@@ -1,4 +1,4 @@
-"""The wire and the book with one rule broken at a time: some test of theirs must notice."""
+"""The wire and the roster with one rule broken at a time: some test of theirs must notice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.node import test_book, test_joining, test_transport
+from tests.node import test_joining, test_roster, test_transport
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.wire import book, door
+from walklearn.node.wire import door, roster
 from walklearn.node.wire.door import Door
 from walklearn.node.wire.handshake import welcome
 from walklearn.node.wire.identity import Invite
@@ -66,24 +66,19 @@ def one_address_claims_as_often_as_it_likes(patch: pytest.MonkeyPatch, _: Path) 
 
 
 def any_signature_is_believed(patch: pytest.MonkeyPatch, _: Path) -> None:
-    patch.setattr(book, "verified", lambda *_: True)
-    test_book.test_what_the_keeper_did_not_sign_is_refused("number", 7)
+    patch.setattr(roster, "verified", lambda *_: True)
+    test_roster.test_what_the_signer_did_not_sign_is_refused("number", 7)
 
 
-def any_keeper_is_believed(patch: pytest.MonkeyPatch, _: Path) -> None:
+def any_signer_is_believed(patch: pytest.MonkeyPatch, _: Path) -> None:
     anybody = type("Anybody", (str,), {"__ne__": lambda *_: False, "__hash__": str.__hash__})
-    patch.setattr(book, "fingerprint_of_key", lambda key: anybody(key.hex()))
-    test_book.test_another_keeper_is_refused()
+    patch.setattr(roster, "fingerprint_of_key", lambda key: anybody(key.hex()))
+    test_roster.test_another_signer_is_refused()
 
 
-def an_older_book_takes_the_place_of_a_newer(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    patch.setattr(NodeDirectory, "book", property(lambda _: None))
-    test_joining.test_an_older_book_does_not_take_the_place_of_a_newer(folder)
-
-
-def a_stranger_is_a_neighbour(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    patch.setattr(NodeDirectory, "_takes_part", lambda *_: True)
-    test_joining.test_who_is_not_in_the_book_is_no_neighbour(folder)
+def an_older_roster_takes_the_place_of_a_newer(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    patch.setattr(NodeDirectory, "roster", property(lambda _: None))
+    test_joining.test_an_older_roster_does_not_take_the_place_of_a_newer(folder)
 
 
 def whoever_stands_side_by_side_is_joined(patch: pytest.MonkeyPatch, _: Path) -> None:
@@ -92,8 +87,8 @@ def whoever_stands_side_by_side_is_joined(patch: pytest.MonkeyPatch, _: Path) ->
         pairs = zip(names, names[1:] + names[:1], strict=True)
         return {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
 
-    patch.setattr(book, "_ring", ring)
-    test_book.test_the_rule_joins_everybody_and_never_two_that_cannot_be_dialled()
+    patch.setattr(roster, "_ring", ring)
+    test_roster.test_the_rule_joins_everybody_and_never_two_that_cannot_be_dialled()
 
 
 BROKEN: list[Callable[[pytest.MonkeyPatch, Path], None]] = [
@@ -105,9 +100,8 @@ BROKEN: list[Callable[[pytest.MonkeyPatch, Path], None]] = [
     known_addresses_count_no_more_than_others,
     one_address_claims_as_often_as_it_likes,
     any_signature_is_believed,
-    any_keeper_is_believed,
-    an_older_book_takes_the_place_of_a_newer,
-    a_stranger_is_a_neighbour,
+    any_signer_is_believed,
+    an_older_roster_takes_the_place_of_a_newer,
     whoever_stands_side_by_side_is_joined,
 ]
 

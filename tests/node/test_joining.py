@@ -1,4 +1,4 @@
-"""Joining by the book: neighbours without a paste for each edge, and newer books on their own."""
+"""Joining by the roster: neighbours without a paste for each edge, and newer rosters."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from tests.node.test_service import is_met
 from tests.running import invoke, until
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
-from walklearn.node.disk.keeper import change_book, new_book
+from walklearn.node.disk.roster_signer import change_roster, new_roster
 from walklearn.node.process.control import ask
 from walklearn.node.process.node import Node
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Line
-from walklearn.node.wire.book import Book, BookError
 from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.roster import Roster, RosterError
 
 
 def make(folder: Path, count: int, dial_only: int = 0, updates: int = 60) -> list[NodeDirectory]:
-    """A book, a plan that names its keeper, and nodes; the last of them cannot be dialled."""
-    keeper = new_book(folder / "book").keeper_fingerprint
-    text = PLAN.format(nodes=count, updates=updates, more=f'keeper = "{keeper}"')
+    """A roster, a plan that names the signer, and nodes; the last of them cannot be dialled."""
+    signer = new_roster(folder / "roster").signer_fingerprint
+    text = PLAN.format(nodes=count, updates=updates, more=f'roster_signer = "{signer}"')
     (folder / "plan.toml").write_text(text)
     dialled = [make_node(folder / f"node{n}", folder / "plan.toml", rows_of(n))
                for n in range(count - dial_only)]  # fmt: skip
@@ -55,11 +55,11 @@ def make(folder: Path, count: int, dial_only: int = 0, updates: int = 60) -> lis
 
 def write_down(folder: Path, *nodes: NodeDirectory, also: tuple[Invite, ...] = ()) -> bytes:
     invites = [*(node.invite for node in nodes), *also]
-    change_book(folder / "book", lambda old: old.with_participants(*invites))
-    return (folder / "book").read_bytes()
+    change_roster(folder / "roster", lambda old: old.with_participants(*invites))
+    return (folder / "roster").read_bytes()
 
 
-async def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_dialled(
+async def test_a_network_joins_by_the_roster_and_ends_with_nodes_that_cannot_be_dialled(
     tmp_path: Path,
 ) -> None:
     nodes = make(tmp_path, 5, dial_only=2)
@@ -77,7 +77,7 @@ async def test_a_network_joins_by_the_book_and_ends_with_nodes_that_cannot_be_di
         assert all(each.final is not None for each in running)
 
 
-async def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Path) -> None:
+async def test_a_newer_roster_is_passed_on_and_changes_the_neighbours(tmp_path: Path) -> None:
     one, other, late = make(tmp_path, 3)
     content = write_down(tmp_path, one, other)
     one.join(content)
@@ -88,25 +88,27 @@ async def test_a_newer_book_is_passed_on_and_changes_the_neighbours(tmp_path: Pa
         await until(lambda: is_met(first) and is_met(second))
         one.join(newer)
         await first.look_for_neighbours()
-        await until(lambda: other.book is not None and other.book.number == 2)
+        await until(lambda: other.roster is not None and other.roster.number == 2)
         await second.look_for_neighbours()
         assert [peer.name for peer in other.neighbours()] == ["node0", "node2"]
         late.join(newer)
         (third, _) = in_process(late)
         async with third.started():
             await until(lambda: is_met(first) and is_met(second) and is_met(third))
-        assert "newer book" in log.getvalue()
-    with pytest.raises(DirectoryError, match="the newer book 2"):
+        assert "newer roster" in log.getvalue()
+    with pytest.raises(DirectoryError, match="the newer roster 2"):
         one.join(content)
 
 
 def claim(node: Node, content: bytes) -> None:
-    """Make a node offer this content as book 7."""
+    """Make a node offer this content as roster 7."""
     brought: Any = SimpleNamespace(number=7, encode=lambda: content)
-    node._runtime.books._book = brought
+    node._runtime.rosters._roster = brought
 
 
-async def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_path: Path) -> None:
+async def test_a_neighbour_cannot_bring_a_roster_that_the_signer_did_not_sign(
+    tmp_path: Path,
+) -> None:
     one, other = make(tmp_path, 2)
     content = write_down(tmp_path, one, other)
     for each in (one, other):
@@ -115,16 +117,16 @@ async def test_a_neighbour_cannot_bring_a_book_that_the_keeper_did_not_sign(tmp_
     async with first.started(), second.started():
         await until(lambda: is_met(first) and is_met(second))
         claim(second, content.replace(b'"number": 1', b'"number": 7'))
-        second._runtime.books.tell(one.identity.fingerprint)
-        await until(lambda: "book refused" in log.getvalue())
-        assert "keeper signed" in log.getvalue()
-        refused = {each["event"]: each for each in log_lines(log.getvalue())}["book refused"]
+        second._runtime.rosters.tell(one.identity.fingerprint)
+        await until(lambda: "roster refused" in log.getvalue())
+        assert "roster signer signed" in log.getvalue()
+        refused = {each["event"]: each for each in log_lines(log.getvalue())}["roster refused"]
         assert refused["neighbour"] == "node1"
-    assert one.book is not None
-    assert one.book.number == 1
+    assert one.roster is not None
+    assert one.roster.number == 1
 
 
-async def test_no_book_that_a_neighbour_brings_ends_the_node(
+async def test_no_roster_that_a_neighbour_brings_ends_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even one over which this node has a fault of its own."""
@@ -134,7 +136,7 @@ async def test_no_book_that_a_neighbour_brings_ends_the_node(
         each.join(content)
     newer = write_down(tmp_path)
 
-    def fail(content: bytes) -> Book:
+    def fail(content: bytes) -> Roster:
         raise RuntimeError("a fault of this node's")
 
     (first, log), (second, _) = in_process(one), in_process(other)
@@ -143,35 +145,37 @@ async def test_no_book_that_a_neighbour_brings_ends_the_node(
         wild = content.replace(b'"number": 1', b'"number": 1e999')
         for times, brought in enumerate((wild, newer), 1):
             claim(second, brought)
-            second._runtime.books.tell(one.identity.fingerprint)
-            await until(lambda times=times: log.getvalue().count("book refused") == times)
+            second._runtime.rosters.tell(one.identity.fingerprint)
+            await until(lambda times=times: log.getvalue().count("roster refused") == times)
             monkeypatch.setattr(one, "join", fail)
         assert "fault of this node" in log.getvalue()
         await first.wait(0.1)  # it raises what ended the node
         assert is_met(first)
 
 
-def test_with_a_book_who_is_removed_stays_removed_and_nobody_else_is_added(tmp_path: Path) -> None:
+def test_with_a_roster_who_is_removed_stays_removed_and_nobody_else_is_added(
+    tmp_path: Path,
+) -> None:
     one, other, third = make(tmp_path, 3)
-    with pytest.raises(DirectoryError, match=r"node1.*book"):
+    with pytest.raises(DirectoryError, match=r"node1.*roster"):
         one.add_peer(other.invite.encode())  # there is none yet
     write_down(tmp_path, one, other, third)
-    change_book(tmp_path / "book", lambda old: old.with_edges(("node0", "node1")))
-    one.join((tmp_path / "book").read_bytes())
+    change_roster(tmp_path / "roster", lambda old: old.with_edges(("node0", "node1")))
+    one.join((tmp_path / "roster").read_bytes())
     with pytest.raises(DirectoryError, match=r"node2.*--edge"):
         one.add_peer(third.invite.encode())
     one.remove_peer("node1")
     assert one.neighbours() == []
-    change_book(tmp_path / "book", lambda old: old.with_edges(("node0", "node2")))
-    one.join((tmp_path / "book").read_bytes())
+    change_roster(tmp_path / "roster", lambda old: old.with_edges(("node0", "node2")))
+    one.join((tmp_path / "roster").read_bytes())
     assert [peer.name for peer in one.neighbours()] == ["node2"]
     one.add_peer(other.invite.encode())
     assert [peer.name for peer in one.neighbours()] == ["node1", "node2"]
 
 
-def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
+def test_rosters_that_a_node_does_not_join_by(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2)
-    with pytest.raises(BookError, match="this node"):
+    with pytest.raises(RosterError, match="this node"):
         one.join(write_down(tmp_path, other))
     more = Invite("more", "h:1", Identity.create().public_key)
     full = write_down(tmp_path, one, also=(more,))
@@ -180,31 +184,31 @@ def test_books_that_a_node_does_not_join_by(tmp_path: Path) -> None:
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone" / "plan.toml").write_text(PLAN.format(nodes=2, updates=5, more=""))
     without = make_node(tmp_path / "alone" / "node", tmp_path / "alone" / "plan.toml")
-    with pytest.raises(DirectoryError, match="names no keeper"):
+    with pytest.raises(DirectoryError, match="names no roster signer"):
         without.join(full)
-    (one.path / "book.json").write_text("{}")
-    with pytest.raises(DirectoryError, match=r"book\.json.*takes it anew"):
+    (one.path / "roster.json").write_text("{}")
+    with pytest.raises(DirectoryError, match=r"roster\.json.*takes it anew"):
         one.neighbours()
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", '{"format": []}', "[1]"])
-def test_a_damaged_book_is_mended_by_joining_again(tmp_path: Path, content: str) -> None:
+def test_a_damaged_roster_is_mended_by_joining_again(tmp_path: Path, content: str) -> None:
     one, other = make(tmp_path, 2)
-    book = write_down(tmp_path, one, other)
-    one.join(book)
-    (one.path / "book.json").write_text(content)
+    roster = write_down(tmp_path, one, other)
+    one.join(roster)
+    (one.path / "roster.json").write_text(content)
     with pytest.raises(DirectoryError, match="`walklearn node join` takes it anew") as told:
         one.neighbours()
     assert "Error" not in str(told.value)
-    one.join(book)
+    one.join(roster)
     assert [peer.name for peer in one.neighbours()] == ["node1"]
 
 
-def test_an_older_book_does_not_take_the_place_of_a_newer(tmp_path: Path) -> None:
+def test_an_older_roster_does_not_take_the_place_of_a_newer(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2)
     older, newer = write_down(tmp_path, one), write_down(tmp_path, one, other)
     assert one.join(newer).number == one.join(newer).number > 1
-    with pytest.raises(DirectoryError, match=r"book 1.*book 2"):
+    with pytest.raises(DirectoryError, match=r"roster 1.*roster 2"):
         one.join(older)
 
 
@@ -218,25 +222,30 @@ def test_joining_from_the_shell(tmp_path: Path) -> None:
     one, other = make(tmp_path, 2)
     lines = [invoke("node", "invite", each.path).stdout.strip() for each in (one, other)]
     assert all(len(line) <= 100 for line in lines)
-    assert invoke("node", "book", "add", tmp_path / "book", *lines).exit_code == 0
-    done = invoke("node", "join", one.path, tmp_path / "book", "--json")
-    assert json.loads(done.stdout) == {"book": 1, "participants": 2, "neighbours": ["node1"]}
-    again = invoke("node", "join", one.path, tmp_path / "book")
-    assert again.output == "book 1, 2 participants; neighbours: node1\n"
-    assert Book.decode((one.path / "book.json").read_bytes(), one.plan.keeper or "").number == 1
+    assert invoke("node", "roster", "add", tmp_path / "roster", *lines).exit_code == 0
+    done = invoke("node", "join", one.path, tmp_path / "roster", "--json")
+    assert json.loads(done.stdout) == {"roster": 1, "participants": 2, "neighbours": ["node1"]}
+    again = invoke("node", "join", one.path, tmp_path / "roster")
+    assert again.output == "roster 1, 2 participants; neighbours: node1\n"
+    assert (
+        Roster.decode((one.path / "roster.json").read_bytes(), one.plan.roster_signer or "").number
+        == 1
+    )
 
 
 def path_of_three(folder: Path) -> list[NodeDirectory]:
-    """Three participants of a book, of which the first and the last are no neighbours."""
+    """Three participants of a roster, of which the first and the last are no neighbours."""
     nodes = make(folder, 3)
     write_down(folder, *nodes)
-    change_book(folder / "book", lambda old: old.with_edges(("node0", "node1"), ("node1", "node2")))
+    change_roster(
+        folder / "roster", lambda old: old.with_edges(("node0", "node1"), ("node1", "node2"))
+    )
     for each in nodes:
-        each.join((folder / "book").read_bytes())
+        each.join((folder / "roster").read_bytes())
     return nodes
 
 
-def test_with_a_book_a_node_ends_with_0_when_every_participant_has_the_model(
+def test_with_a_roster_a_node_ends_with_0_when_every_participant_has_the_model(
     tmp_path: Path,
 ) -> None:
     nodes = path_of_three(tmp_path)
@@ -245,7 +254,7 @@ def test_with_a_book_a_node_ends_with_0_when_every_participant_has_the_model(
         assert [each.wait() for each in running] == [0] * 3
 
 
-def test_with_a_book_a_node_names_every_participant_that_has_no_final_model(
+def test_with_a_roster_a_node_names_every_participant_that_has_no_final_model(
     tmp_path: Path,
 ) -> None:
     """Also one that is no neighbour: the last one never runs."""
@@ -262,7 +271,7 @@ def test_with_a_book_a_node_names_every_participant_that_has_no_final_model(
             assert line["other_models"] == {}
 
 
-def test_with_a_book_a_node_names_every_participant_that_has_another_final_model(
+def test_with_a_roster_a_node_names_every_participant_that_has_another_final_model(
     tmp_path: Path,
 ) -> None:
     nodes = path_of_three(tmp_path)

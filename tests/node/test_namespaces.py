@@ -37,8 +37,8 @@ from tests.node.small_network import (
 from tests.running import missing
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.disk.keeper import change_book, new_book
 from walklearn.node.disk.kept_model import newest_model
+from walklearn.node.disk.roster_signer import change_roster, new_roster
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import ask
 from walklearn.node.process.service import UNCONFIRMED
@@ -214,12 +214,12 @@ def progress(running: list[OnHost], whose: range | list[int]) -> int:
 
 
 def test_a_walk_outlives_its_holder_among_nodes_that_cannot_be_dialled(tmp_path: Path) -> None:
-    """Twelve hosts, joined by the book. Two answer on their own loopback only, as behind NAT.
+    """Twelve hosts, joined by the roster. Two answer on their own loopback only, as behind NAT.
 
     One that can be dialled is killed for good while the token is on its disk. The others go on and
     end by themselves, with one model; all of them say that it never confirmed.
     """
-    nodes = joined_by_the_book(tmp_path, 12, behind_nat=2)
+    nodes = joined_by_the_roster(tmp_path, 12, behind_nat=2)
     with hosts(12) as made, on_hosts(nodes, made, "--linger-seconds", "5") as running:
         wait_until(lambda: all(map(is_met, running)))
         ask(nodes[0].path, "StartWalk", resume=False)
@@ -239,10 +239,12 @@ def test_a_walk_outlives_its_holder_among_nodes_that_cannot_be_dialled(tmp_path:
         assert line["by"] == [dead.directory.settings.name]
 
 
-def joined_by_the_book(folder: Path, count: int, behind_nat: int) -> list[NodeDirectory]:
-    plan, book = folder / "plan.toml", folder / "book"
-    keeper = f'keeper = "{new_book(book).keeper_fingerprint}"\nlaziness = 0.8\n[time_limits]'
-    text = PLAN.replace(f"nodes = {HOSTS}", f"nodes = {count}").replace("[time_limits]", keeper)
+def joined_by_the_roster(folder: Path, count: int, behind_nat: int) -> list[NodeDirectory]:
+    plan, roster = folder / "plan.toml", folder / "roster"
+    signer = (
+        f'roster_signer = "{new_roster(roster).signer_fingerprint}"\nlaziness = 0.8\n[time_limits]'
+    )
+    text = PLAN.replace(f"nodes = {HOSTS}", f"nodes = {count}").replace("[time_limits]", signer)
     plan.write_text(text)
     made = []
     for number in range(count):
@@ -253,9 +255,9 @@ def joined_by_the_book(folder: Path, count: int, behind_nat: int) -> list[NodeDi
                 listen=address or "127.0.0.1:7447", accept_unprotected=True,
             ).directory
         )  # fmt: skip
-    change_book(book, lambda old: old.with_participants(*(node.invite for node in made)))
+    change_roster(roster, lambda old: old.with_participants(*(node.invite for node in made)))
     for node in made:
-        node.join(book.read_bytes())
+        node.join(roster.read_bytes())
     return made
 
 

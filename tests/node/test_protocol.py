@@ -656,12 +656,12 @@ def test_who_has_the_same_final_model_is_kept_by_its_last_word() -> None:
         assert after.record.confirmed_by == []
 
 
-def test_with_a_book_neighbours_tell_who_else_has_the_final_model() -> None:
+def test_with_a_roster_neighbours_tell_who_else_has_the_final_model() -> None:
     final, far, plan = token(9, 10, final=True), "f" * 64, LEARNER.plan
     record = Record(Mark(LINE, 9), None, Place.GONE, None, final)
-    with_book = replace(LEARNER, plan=replace(plan, keeper="ab" * 32))
+    with_roster = replace(LEARNER, plan=replace(plan, roster_signer="ab" * 32))
     has = told(final=LINE, newest=LINE, final_digest=final.digest, confirmed_by=(far, RIGHT, ME))
-    for learner, tells in ((with_book, (LEFT, far)), (LEARNER, ())):
+    for learner, tells in ((with_roster, (LEFT, far)), (LEARNER, ())):
         state = recover(ME, learner, [LEFT, RIGHT], record)
         state, _ = handle(state, Announced(LEFT, has, 100.0))
         assert sorted(state.record.confirmed_by) == sorted((LEFT, far))  # RIGHT speaks for itself

@@ -1,4 +1,4 @@
-"""With a book, lines and ends count only if a participant has signed them."""
+"""With a roster, lines and ends count only if a participant has signed them."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from walklearn.node.protocol.messages import (
 )
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.tokens import Line, Mark, Token, encode_token
-from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite
+from walklearn.node.wire.roster import Roster
 from walklearn.node.wire.session import Refused
 
-KEEPER, ALICE, BOB, CAROL, STRANGER = (Identity.create() for _ in range(5))
-BOOK = (
-    Book.new(KEEPER)
+SIGNER, ALICE, BOB, CAROL, STRANGER = (Identity.create() for _ in range(5))
+ROSTER = (
+    Roster.new(SIGNER)
     .with_participants(
         Invite("alice", "192.0.2.7:7447", ALICE.public_key),
         Invite("bob", "", BOB.public_key),
         Invite("carol", "", CAROL.public_key),
     )
-    .signed(KEEPER)
+    .signed(SIGNER)
 )
 PLAN = "0" * 64
 
 
-def seals_of(identity: Identity, book: Book | None = BOOK) -> Seals:
-    return Seals(identity, PLAN, lambda: book, Log("test", io.StringIO()))
+def seals_of(identity: Identity, roster: Roster | None = ROSTER) -> Seals:
+    return Seals(identity, PLAN, lambda: roster, Log("test", io.StringIO()))
 
 
 def line_of(identity: Identity, updates: int = 3) -> Line:
@@ -73,7 +73,7 @@ def test_what_a_participant_signed_is_taken_whoever_brings_it(final: bool) -> No
     assert again.digest == sent.digest == a_token(ALICE, final).digest
 
 
-def test_what_nobody_in_the_book_signed_is_not() -> None:
+def test_what_nobody_in_the_roster_signed_is_not() -> None:
     bob, honest = seals_of(BOB), seals_of(ALICE).on_token(a_token(ALICE, final=True))
     stranger = seals_of(STRANGER).on_token(a_token(STRANGER, final=True))
     assert "begun by none" in bob.refusal(stranger)
@@ -81,9 +81,9 @@ def test_what_nobody_in_the_book_signed_is_not() -> None:
     assert "begun by none" in bob.refusal(replace(a_token(ALICE), seal=stranger.seal))
     assert "declared by none" in bob.refusal(replace(honest, end_seal=b""))
     assert "declared by none" in bob.refusal(changed(honest, model=np.ones(2)))
-    other_plan = Seals(ALICE, "1" * 64, lambda: BOOK, Log("test", io.StringIO()))
+    other_plan = Seals(ALICE, "1" * 64, lambda: ROSTER, Log("test", io.StringIO()))
     assert "begun by none" in seals_of(BOB).refusal(other_plan.on_token(a_token(ALICE)))
-    assert seals_of(BOB, None).refusal(stranger) == ""  # without a book neighbours are trusted
+    assert seals_of(BOB, None).refusal(stranger) == ""  # without a roster neighbours are trusted
 
 
 def logged(seals: Seals) -> list[dict[str, Any]]:
@@ -145,12 +145,12 @@ def test_a_renewal_that_nobody_signed_is_refused() -> None:
 
 @pytest.mark.parametrize("final", [False, True])
 def test_what_was_signed_holds_when_who_signed_it_is_struck_out(final: bool) -> None:
-    """All others are on the walk that it began; with the newer book they must not be split."""
-    sent, newer = seals_of(ALICE).on_token(a_token(ALICE, final)), BOOK.without("alice")
-    read = Book.decode(newer.signed(KEEPER).encode(), KEEPER.fingerprint)
+    """All others are on the walk that it began; with the newer roster they must not be split."""
+    sent, newer = seals_of(ALICE).on_token(a_token(ALICE, final)), ROSTER.without("alice")
+    read = Roster.decode(newer.signed(SIGNER).encode(), SIGNER.fingerprint)
     assert ALICE.fingerprint not in read.by_fingerprint
     assert seals_of(BOB, read).refusal(sent) == ""
-    other_key = BOOK.with_participants(Invite("alice", "h:1", STRANGER.public_key))
+    other_key = ROSTER.with_participants(Invite("alice", "h:1", STRANGER.public_key))
     assert seals_of(BOB, other_key).refusal(sent) == ""
 
 
@@ -171,7 +171,7 @@ def test_the_disk_keeps_the_seals_of_what_it_tells_of() -> None:
     for _ in range(2):
         bob.write([line, None], lambda seals: kept.append(dict(seals)))
     assert len(kept) == 1  # written once, and not before it could be
-    again = Seals(BOB, PLAN, lambda: BOOK, Log("test", io.StringIO()), kept[0])
+    again = Seals(BOB, PLAN, lambda: ROSTER, Log("test", io.StringIO()), kept[0])
     receipt = Receipt(Outcome.OBSOLETE, newest=line)
     assert seals_of(CAROL).checks_receipt(again.on_receipt(receipt))
 
@@ -204,7 +204,7 @@ def test_a_line_that_is_renewed_here_is_on_the_disk_with_its_seal(tmp_path: Path
     content = write_down(tmp_path, one, other)
     for each in (one, other):
         each.join(content)
-    friend = Seals(other.identity, one.plan.digest, lambda: one.book, Log("test", io.StringIO()))
+    friend = Seals(other.identity, one.plan.digest, lambda: one.roster, Log("test", io.StringIO()))
 
     async def renew() -> tuple[Line, dict[Line, bytes]]:
         node, _ = in_process(one)
@@ -229,7 +229,7 @@ def test_a_line_that_was_only_heard_of_is_signed_for_after_a_restart_too(tmp_pat
         each.join(content)
     line = Line(9, 2, other.identity.fingerprint, "c" * 32)
     log = Log("test", io.StringIO())
-    friend = Seals(other.identity, one.plan.digest, lambda: one.book, log)
+    friend = Seals(other.identity, one.plan.digest, lambda: one.roster, log)
 
     async def meet(newest: Line | None) -> Greeting:
         enemy, (node, _) = Enemy(other.identity, one), in_process(one)
@@ -243,7 +243,7 @@ def test_a_line_that_was_only_heard_of_is_signed_for_after_a_restart_too(tmp_pat
     assert asyncio.run(meet(line)).announcement.newest == line
     again = asyncio.run(meet(None))
     assert again.announcement.newest == line
-    checked = Seals(other.identity, one.plan.digest, lambda: one.book, log)
+    checked = Seals(other.identity, one.plan.digest, lambda: one.roster, log)
     assert checked.checked_greeting(again) == (again, False)
 
 
@@ -323,7 +323,7 @@ def take_ends_unsigned(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_who_is_struck_out(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Book, "_signers", property(lambda book: book.by_fingerprint))
+    patch.setattr(Roster, "_signers", property(lambda roster: roster.by_fingerprint))
 
 
 def keep_no_seals(patch: pytest.MonkeyPatch) -> None:
@@ -333,11 +333,11 @@ def keep_no_seals(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("broken", "notices"),
     [
-        (take_lines_unsigned, test_what_nobody_in_the_book_signed_is_not),
+        (take_lines_unsigned, test_what_nobody_in_the_roster_signed_is_not),
         (take_renewals_unsigned, test_a_renewal_that_nobody_signed_is_refused),
         (take_renewals_unsigned, test_progress_is_told_of_a_signed_line_only),
         (sign_for_others, test_a_renewed_line_is_signed_by_who_renewed_it_and_logged_by_name),
-        (take_ends_unsigned, test_what_nobody_in_the_book_signed_is_not),
+        (take_ends_unsigned, test_what_nobody_in_the_roster_signed_is_not),
         (
             forget_who_is_struck_out,
             lambda: test_what_was_signed_holds_when_who_signed_it_is_struck_out(False),

@@ -91,15 +91,15 @@ def plan_budget(row_length: float | None = 5.4, **given: Any) -> object:
     return wl.privacy.plan_budget(wl.PrivacySettings(3.0, 1e-5, **given), facts, losses.Logistic())
 
 
-def book(content: bytes) -> Any:
-    from walklearn.node import Book
+def roster(content: bytes) -> Any:
+    from walklearn.node import Roster
 
-    return Book.decode(content, "0" * 64)
+    return Roster.decode(content, "0" * 64)
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "no book": (lambda: book(b"{}"), "damaged"),
-    "a long book": (lambda: book(bytes(2_000_000)), "2000000 bytes"),
+    "no roster": (lambda: roster(b"{}"), "damaged"),
+    "a long roster": (lambda: roster(bytes(2_000_000)), "2000000 bytes"),
     "ε without public scales": (
         lambda: plan_budget(row_length=None), "epsilon .*centre and spread.*length"),
     "noise below the budget": (

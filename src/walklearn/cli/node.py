@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import walklearn as wl
-from walklearn.cli.book import book
 from walklearn.cli.console import Console
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.cli.node_status import claim_lines, confirmation, status_of, status_page
+from walklearn.cli.roster import roster
 from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def node() -> None:
         --listen 0.0.0.0:7447 --address host.example.org:7447
       walklearn node invite mynode
       walklearn node peer mynode "walklearn1:..."    # or, for all neighbours at once:
-      walklearn node join mynode hospitals.book
+      walklearn node join mynode hospitals.roster
       walklearn node run mynode
       walklearn node start-walk mynode
       walklearn node model mynode --out model/
@@ -146,23 +146,23 @@ def peer(directory: Path, invite: str | None, remove: str | None, console: Conso
 
 @node.command()
 @_directory
-@click.argument("book", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("roster", type=click.Path(path_type=Path, dir_okay=False))
 @with_node_extra
-def join(directory: Path, book: Path, console: Console) -> None:
-    """Take the neighbours from BOOK, which the plan's keeper signed; a running node follows.
+def join(directory: Path, roster: Path, console: Console) -> None:
+    """Take the neighbours from ROSTER, signed as the plan says; a running node follows.
 
-    Neighbours pass a newer book on by themselves.
+    Neighbours pass a newer roster on by themselves.
     """
     opened = wl.node.NodeDirectory(directory)
-    joined = opened.join(book.read_bytes())
+    joined = opened.join(roster.read_bytes())
     names = ", ".join(peer.name for peer in opened.neighbours()) or "none"
     console.document |= {
-        "book": joined.number,
+        "roster": joined.number,
         "participants": len(joined.participants),
         "neighbours": [peer.name for peer in opened.neighbours()],
     }
     participants = plural(len(joined.participants), "participant")
-    console.print(f"book {joined.number}, {participants}; neighbours: {names}")
+    console.print(f"roster {joined.number}, {participants}; neighbours: {names}")
 
 
 @node.command()
@@ -283,7 +283,7 @@ def model(directory: Path, out: Path, force: bool, console: Console) -> None:
         console.print(confirmation(status_of(opened)))
 
 
-node.add_command(book)
+node.add_command(roster)
 
 
 def _peer_facts(peer: wl.node.Invite) -> dict[str, Any]:

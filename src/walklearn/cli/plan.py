@@ -50,8 +50,8 @@ _NEW_OPTIONS = [
     click.option("--slowest-answer", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
                  help="Largest answer time of a node, from which the timeouts follow. Default: "
                       "nodes measure it."),
-    click.option("--keeper", metavar="FINGERPRINT",
-                 help="Fingerprint of the roster signer, as `walklearn node book new` prints it."),
+    click.option("--roster-signer", metavar="FINGERPRINT",
+                 help="Fingerprint of the roster signer: `walklearn node roster new` prints it."),
     click.option("--name", default="network", show_default=True,
                  help="Name of the network, of a-z, 0-9 and -."),
     click.option("--out", type=click.Path(path_type=Path, dir_okay=False),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # 0.001; a smaller one needs more). L̂ falls slowly on few nodes: hence a least number for them.
 VISITS, MIN_UPDATES = 400, 5000
 FEW_VISITS = 20
-MANY_NODES = 6  # from here on a book saves work
+MANY_NODES = 6  # from here on a roster saves work
 
 
 def default_updates(nodes: int) -> int:
@@ -62,7 +62,11 @@ def text_of(
         "intercept = true",
         "",
         *_walk(fit, options["updates"]),
-        *([f"keeper = {_toml(options['keeper'])}"] if options["keeper"] else []),
+        *(
+            [f"roster_signer = {_toml(options['roster_signer'])}"]
+            if options["roster_signer"]
+            else []
+        ),
         *_privacy(fit),
         *_time_limits(options["slowest_answer"]),
     ]
@@ -225,10 +229,10 @@ def notes(plan: Plan) -> list[str]:
             f"{len(plain)} columns ({', '.join(plain[:3])}{', …' if plain[3:] else ''}) are taken "
             "as they are: if they are not of one size, declare a centre and spread of each."
         )
-    if plan.keeper is None and plan.nodes > MANY_NODES:
+    if plan.roster_signer is None and plan.nodes > MANY_NODES:
         found.append(
-            f"among {plan.nodes} nodes a book saves work: walklearn node book new prints a line "
-            "keeper = … for the plan."
+            f"among {plan.nodes} nodes a roster saves work: walklearn node roster new prints a "
+            "line roster_signer = … for the plan."
         )
     if plan.penalty == 0.0 and isinstance(plan.domain, Everywhere):
         found.append(

@@ -9,5 +9,5 @@ from .process.node import Node as Node
 from .process.node import Options as Options
 from .process.own_learner import observe_visits as observe_visits
 from .process.service import serve as serve
-from .wire.book import Book as Book
 from .wire.identity import Invite as Invite
+from .wire.roster import Roster as Roster

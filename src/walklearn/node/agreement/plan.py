@@ -137,7 +137,7 @@ class Plan:
     privacy
         The total (ε, δ) for everything that leaves a node because of its rows, and settings of
         the noise.
-    keeper
+    roster_signer
         The fingerprint of the roster signer; None for none.
     time_limits
         Timeouts of nodes.
@@ -182,7 +182,7 @@ class Plan:
     walk: str = "uniform"
     laziness: float = 0.0
     privacy: PrivacySettings = PrivacySettings()  # noqa: RUF009
-    keeper: str | None = None
+    roster_signer: str | None = None
     time_limits: TimeLimits = TimeLimits()  # noqa: RUF009
     version: int = VERSION
 

@@ -33,7 +33,7 @@ _NOISE_KEYS = ("clip", "max_contributions", "noise_multiplier", "constants_share
 _NOT_KEYS = ("noise", "unit")  # fields of PrivacySettings: by hand, and the value of protect
 _PRIVACY_KEYS = ["protect", *(f.name for f in fields(PrivacySettings) if f.name not in _NOT_KEYS)]
 
-_KEEPER = "the 64 digits that `walklearn node book new` prints"
+_SIGNER = "the 64 digits that `walklearn node roster new` prints"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
         "laziness": table.number("laziness", 0.0, minimum=0.0, below=1.0),
         "privacy": _privacy(table),
-        "keeper": table.value("keeper", None, wanted=_KEEPER, fits=_is_fingerprint),
+        "roster_signer": table.value("roster_signer", None, wanted=_SIGNER, fits=_is_fingerprint),
         "time_limits": _time_limits(table),
     }
     content["loss"] = read_named(table, "loss", LOSSES).for_classes(len(content["classes"] or ()))

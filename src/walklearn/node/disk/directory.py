@@ -6,7 +6,7 @@
     certificate.pem
     rows.npz       its rows, as numbers
     node.sqlite    the token and what was released: see `store`
-    book.json      the book of participants, if the node has joined by one
+    roster.json      the roster of participants, if the node has joined by one
     peers/         one invite for each neighbour that was added by hand
     control        the socket of the running node
 
@@ -32,11 +32,11 @@ from pathlib import Path
 from walklearn.files.atomic_write import atomic_write, sync_directory, whole_directory
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
-from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity, Invite, check_address, check_name, no_address
+from walklearn.node.wire.roster import Roster
 
 FORMAT = "walklearn node"
-BOOK = "book.json"
+ROSTER = "roster.json"
 VERSION = 1
 
 
@@ -156,16 +156,16 @@ class NodeDirectory:
         return Invite(settings.name, settings.address, self.identity.public_key)
 
     def neighbours(self) -> list[Invite]:
-        """The neighbours, by name: those of the book, but for removed ones, or added by hand.
+        """The neighbours, by name: those of the roster, but for removed ones, or added by hand.
 
-        Where the plan has a book, only that counts: what others sign for the walk, nobody would
+        Where the plan has a roster, only that counts: what others sign for the walk, nobody would
         take.
         """
         folder, peers = self.path / "peers", list[Invite]()
-        if self.plan.keeper is not None:
-            if (book := self.book) is not None:
+        if self.plan.roster_signer is not None:
+            if (roster := self.roster) is not None:
                 removed = {file.stem for file in folder.glob("*.removed")}
-                found = book.neighbours(self.identity.fingerprint)
+                found = roster.neighbours(self.identity.fingerprint)
                 peers = [peer for peer in found if peer.name not in removed]
             return peers
         for file in sorted(folder.glob("*.invite")):
@@ -176,57 +176,57 @@ class NodeDirectory:
         return peers
 
     @property
-    def book(self) -> Book | None:
-        """The book of participants that the node has joined by; None if there is none."""
-        file = self.path / BOOK
-        if self.plan.keeper is None or not file.exists():
+    def roster(self) -> Roster | None:
+        """The roster of participants that the node has joined by; None if there is none."""
+        file = self.path / ROSTER
+        if self.plan.roster_signer is None or not file.exists():
             return None
         try:
-            return Book.decode(file.read_bytes(), self.plan.keeper)
+            return Roster.decode(file.read_bytes(), self.plan.roster_signer)
         except ValueError as error:
             raise DirectoryError(f"{file}: {error} `walklearn node join` takes it anew.") from error
 
-    def join(self, content: bytes) -> Book:
-        """Take a book, in place of the one that was here.
+    def join(self, content: bytes) -> Roster:
+        """Take a roster, in place of the one that was here.
 
         Parameters
         ----------
         content
-            The book as its keeper sent it.
+            The roster as the roster signer sent it.
 
         Returns
         -------
-        Book
-            It is signed by the plan's keeper, has this node in it and no more than the plan's
-            nodes, and is not older than the one before; otherwise a `DirectoryError` or a
-            `BookError` is raised.
+        Roster
+            It is signed by the roster signer of the plan, has this node in it and no more than the
+            plan's nodes, and is not older than the one before; otherwise a `DirectoryError` or a
+            `RosterError` is raised.
         """
-        if self.plan.keeper is None:
+        if self.plan.roster_signer is None:
             raise DirectoryError(
-                "the plan names no keeper, so no book counts. Agree on one: `walklearn node book "
-                "new` prints the line for the plan, and nodes are made after that."
+                "the plan names no roster signer, so no roster counts. Agree on one: `walklearn "
+                "node roster new` prints the line for the plan, and nodes are made after that."
             )
-        book = Book.decode(content, self.plan.keeper)
-        book.neighbours(self.identity.fingerprint)
-        if len(book.participants) > self.plan.nodes:
+        roster = Roster.decode(content, self.plan.roster_signer)
+        roster.neighbours(self.identity.fingerprint)
+        if len(roster.participants) > self.plan.nodes:
             raise DirectoryError(
-                f"the book has {len(book.participants)} participants, and the plan is for "
+                f"the roster has {len(roster.participants)} participants, and the plan is for "
                 f"{self.plan.nodes}: that number stays the plan's."
             )
         known = None
         with suppress(DirectoryError):  # one that is damaged is replaced by this one
-            known = self.book
-        if known is not None and known.number > book.number:
+            known = self.roster
+        if known is not None and known.number > roster.number:
             raise DirectoryError(
-                f"this is book {book.number}, and the node has the newer book {known.number}."
+                f"this is roster {roster.number}, and the node has the newer roster {known.number}."
             )
-        atomic_write(self.path / BOOK, book.encode(), private=True)
-        return book
+        atomic_write(self.path / ROSTER, roster.encode(), private=True)
+        return roster
 
     def neighbours_stamp(self) -> tuple[tuple[str, int], ...]:
         """Something that changes whenever the neighbours do, and is quick to look at."""
         stamps = []
-        for file in ((self.path / "peers"), self.path / BOOK, *(self.path / "peers").glob("*")):
+        for file in ((self.path / "peers"), self.path / ROSTER, *(self.path / "peers").glob("*")):
             with suppress(FileNotFoundError):  # it was removed just now
                 stamps.append((file.name, file.stat().st_mtime_ns))
         return tuple(sorted(stamps))
@@ -243,7 +243,7 @@ class NodeDirectory:
         -------
         Invite
             What was kept. A `DirectoryError` is raised for one's own invite, for a name that is
-            taken, for one too many, for who is not in the book, and where neither has an address.
+            taken, for one too many, for who is not in the roster, and where neither has an address.
         """
         peer = Invite.decode(line).verify()
         if peer.fingerprint == self.identity.fingerprint:
@@ -256,12 +256,12 @@ class NodeDirectory:
             raise DirectoryError(no_address("this node", peer.name))
         self._removed_file(peer.name).unlink(missing_ok=True)
         known = {each.name: each for each in self.neighbours()}
-        if self.plan.keeper is not None:
+        if self.plan.roster_signer is not None:
             if peer.fingerprint not in {each.fingerprint for each in known.values()}:
                 raise DirectoryError(
-                    f"the book of this node does not make {peer.name} its neighbour. The plan's "
-                    "keeper adds it with `walklearn node book add`, or joins the two with --edge; "
-                    "`walklearn node join` takes the new book."
+                    f"the roster of this node does not make {peer.name} its neighbour. The plan's "
+                    "roster signer adds it with `walklearn node roster add`, or joins the two with "
+                    "--edge; `walklearn node join` takes the new roster."
                 )
             return peer
         if peer.name in known and known[peer.name].fingerprint != peer.fingerprint:
@@ -278,12 +278,12 @@ class NodeDirectory:
         return peer
 
     def remove_peer(self, name: str) -> None:
-        """Forget a neighbour for good, even if the book makes it one."""
+        """Forget a neighbour for good, even if the roster makes it one."""
         known = {peer.name for peer in self.neighbours()}
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
             raise DirectoryError(f"there is no neighbour {name!r}; known: {names}.")
-        if self.plan.keeper is not None:
+        if self.plan.roster_signer is not None:
             atomic_write(self._removed_file(name), b"")
         else:
             self._peer_file(name).unlink(missing_ok=True)

@@ -171,7 +171,7 @@ class Node:
     def unconfirmed(self) -> list[str]:
         """The participants that are not known to have the same final model, by name.
 
-        Participants are the neighbours and, where there is one, all in the book.
+        Participants are the neighbours and, where there is one, all in the roster.
         """
         known = self._runtime.state.record.confirmed_by
         names = self._runtime.participants
@@ -252,7 +252,7 @@ class Node:
             return
         await self._runtime.set_neighbours(self._neighbours)
         self.log.info("neighbours changed", neighbours=len(self._neighbours))
-        self._runtime.spread_book()
+        self._runtime.spread_roster()
 
     def wake(self) -> None:
         """Let whoever waits look again."""

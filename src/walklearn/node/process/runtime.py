@@ -21,11 +21,11 @@ from typing import Any
 from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
-from walklearn.node.process.books import Books
 from walklearn.node.process.greetings import Greetings
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import Counters
 from walklearn.node.process.reports import Reports
+from walklearn.node.process.rosters import Rosters
 from walklearn.node.process.seals import Seals
 from walklearn.node.process.status import Watch
 from walklearn.node.protocol import events as happened
@@ -43,8 +43,8 @@ from walklearn.node.protocol.protocol import handle
 from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase, State
 from walklearn.node.protocol.tokens import Token, decode_token
-from walklearn.node.wire.book import LARGEST_BOOK
 from walklearn.node.wire.identity import Invite
+from walklearn.node.wire.roster import LARGEST_ROSTER
 from walklearn.node.wire.session import Refused, Unanswered, Undelivered
 from walklearn.node.wire.transport import Transport
 
@@ -78,14 +78,14 @@ class Runtime:
         identity = directory.identity
         self.transport = Transport(
             identity, self._answer, self._reports.refused, _largest(state),
-            opened=lambda neighbour: self.books.tell(neighbour),
+            opened=lambda neighbour: self.rosters.tell(neighbour),
             # Find out at once whether a neighbour whose session has ended still answers.
             lost=lambda neighbour: self._greetings.greet(neighbour),
         )  # fmt: skip
-        self.books = Books(
+        self.rosters = Rosters(
             directory, self.transport, self._spawn, self.changed.set, self._reports.name, log
         )
-        self._seals = Seals(identity, self._plan.digest, self.books.current, log, store.seals())
+        self._seals = Seals(identity, self._plan.digest, self.rosters.current, log, store.seals())
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
         self._in_order = defaultdict[str, asyncio.Lock](asyncio.Lock)
@@ -265,20 +265,20 @@ class Runtime:
     @property
     def participants(self) -> dict[str, str]:
         """The names of all other participants that this node can name, by their fingerprints."""
-        book = self.books.current()
-        listed = {} if book is None else book.by_fingerprint
+        roster = self.rosters.current()
+        listed = {} if roster is None else roster.by_fingerprint
         names = {**self._reports.names, **{each: who.name for each, who in listed.items()}}
         return {each: name for each, name in names.items() if each != self.state.fingerprint}
 
-    def spread_book(self) -> None:
-        """Tell the neighbours of the book on disk, if it is newer than it was."""
-        if self.books.refresh():
+    def spread_roster(self) -> None:
+        """Tell the neighbours of the roster on disk, if it is newer than it was."""
+        if self.rosters.refresh():
             for neighbour in self._reports.names:
-                self.books.tell(neighbour)
+                self.rosters.tell(neighbour)
 
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
-        if method == "Book":
-            return await self.books.answer(caller, message)
+        if method == "Roster":
+            return await self.rosters.answer(caller, message)
         # In their order: after a greeting that overtook a token, it would be sent again.
         async with self._in_order[caller]:
             return await self._answered(caller, method, message)
@@ -382,11 +382,11 @@ class Runtime:
 
 
 def _largest(state: State) -> int:
-    """How many bytes a message may have: a token's, a book's, a plan's that may differ a little."""
+    """Largest message in bytes: a token, a roster, or a plan that may differ a little."""
     plan = state.learner.plan
-    book = 0 if plan.keeper is None else LARGEST_BOOK
+    roster = 0 if plan.roster_signer is None else LARGEST_ROSTER
     greeting = 2 * len(plan.canonical) + 32 * plan.nodes + _PLAN_ROOM
-    return max(state.learner.limits.largest_token, greeting, book)
+    return max(state.learner.limits.largest_token, greeting, roster)
 
 
 def _is_refusal(receipt: Receipt | None) -> bool:

@@ -1,9 +1,9 @@
-"""Who may begin, renew and end a walk: with a book, participants who have signed it.
+"""Who may begin, renew and end a walk: with a roster, participants who have signed it.
 
 A *seal* goes with every message that tells of a line, so everybody can check it, whoever the
 message comes from: the signature of the node that the line names as its beginner, and that of the
 node that began or renewed it at these updates. An end is signed by who made the last update.
-Without a book there are no seals, and neighbours are trusted as ever.
+Without a roster there are no seals, and neighbours are trusted as ever.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import NamedTuple
 from walklearn.node.process.logs import Log
 from walklearn.node.protocol.messages import Greeting, Outcome, Receipt
 from walklearn.node.protocol.tokens import Line, Token
-from walklearn.node.wire.book import Book
 from walklearn.node.wire.identity import Identity
+from walklearn.node.wire.roster import Roster
 
 _FINGERPRINT_BYTES = 32
 _Beginning = tuple[int, str, str]
@@ -43,18 +43,18 @@ class _Seal(NamedTuple):
 class Seals:
     """Makes the seals of this node and checks those of others.
 
-    book: gives the one that counts now. known: the seals that an earlier process has kept.
+    roster: gives the one that counts now. known: the seals that an earlier process has kept.
     """
 
     def __init__(
         self,
         identity: Identity,
         plan_digest: str,
-        book: Callable[[], Book | None],
+        roster: Callable[[], Roster | None],
         log: Log,
         known: Mapping[Line, bytes] | None = None,
     ) -> None:
-        self._identity, self._plan, self._book, self._log = identity, plan_digest, book, log
+        self._identity, self._plan, self._roster, self._log = identity, plan_digest, roster, log
         self._written = dict(known or {})
         self._lines: dict[Line, bytes] = {}
         self._begun: dict[_Beginning, bytes] = {}
@@ -66,7 +66,7 @@ class Seals:
 
     def on_token(self, token: Token) -> Token:
         """The token with the seals of its line and of its end."""
-        if self._book() is None:
+        if self._roster() is None:
             return token
         # It was here: if nobody has signed for its updates, it was renewed here.
         seal = self._of_line(token.line, renewed_here=not token.final) or token.seal
@@ -74,7 +74,7 @@ class Seals:
 
     def on_greeting(self, greeting: Greeting) -> Greeting:
         """The greeting with the seals of the lines that it tells of, as far as they are known."""
-        if self._book() is None:
+        if self._roster() is None:
             return greeting
         given = greeting.announcement
         walks = None if given.progress is None else given.progress.mark.line
@@ -87,7 +87,7 @@ class Seals:
 
     def on_receipt(self, receipt: Receipt) -> Receipt:
         """The receipt with the seal of the line that it tells of."""
-        if self._book() is None or receipt.newest is None:
+        if self._roster() is None or receipt.newest is None:
             return receipt
         return replace(receipt, newest_seal=self._of_line(receipt.newest))
 
@@ -161,38 +161,38 @@ class Seals:
         return self._ends.get(token.digest, b"")
 
     def _knows_beginning(self, line: Line, seal: bytes) -> bool:
-        book = self._book()
-        if book is None or line.beginning in self._begun:
+        roster = self._roster()
+        if roster is None or line.beginning in self._begun:
             return True
         begun = _Seal.decode(seal).begun
-        return book.verify(line.reclaimer, self._about_beginning(line), begun)
+        return roster.verify(line.reclaimer, self._about_beginning(line), begun)
 
     def _knows_line(self, line: Line, seal: bytes) -> bool:
-        book = self._book()
-        if book is None or line in self._lines:
+        roster = self._roster()
+        if roster is None or line in self._lines:
             return True
         read, new = _Seal.decode(seal), line.beginning not in self._begun
-        if not book.verify(read.by, self._about_line(line), read.renewed):
+        if not roster.verify(read.by, self._about_line(line), read.renewed):
             return False
         if not self._knows_beginning(line, seal):
             return False
         if new:
-            self._log.info("line begun", by=book.name_of(line.reclaimer), counter=line.counter)
+            self._log.info("line begun", by=roster.name_of(line.reclaimer), counter=line.counter)
         if not new or read.by != line.reclaimer:
-            self._log.info("line renewed", by=book.name_of(read.by), updates=line.updates)
+            self._log.info("line renewed", by=roster.name_of(read.by), updates=line.updates)
         # Of a beginning that was known this seal may say anything: what was checked is passed on.
         begun = self._begun.get(line.beginning, read.begun)
         self._keep(line, read._replace(begun=begun).encode())
         return True
 
     def _knows_end(self, token: Token) -> bool:
-        book = self._book()
-        if book is None or token.digest in self._ends:
+        roster = self._roster()
+        if roster is None or token.digest in self._ends:
             return True
-        if not book.verify(token.ended_by, self._about_end(token), token.end_seal):
+        if not roster.verify(token.ended_by, self._about_end(token), token.end_seal):
             return False
         self._ends[token.digest] = token.end_seal
-        name = book.name_of(token.ended_by)
+        name = roster.name_of(token.ended_by)
         self._log.info("end declared", by=name, final=token.digest[:12])
         return True
 

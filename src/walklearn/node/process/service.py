@@ -1,7 +1,7 @@
 """A node as a process: signals, the owner's commands, its page, and the rule when to end.
 
 It ends when this node has the final model and so has every participant that it can name: its
-neighbours and, where there is one, all in the book. For those that are off it waits
+neighbours and, where there is one, all in the roster. For those that are off it waits
 `linger_seconds`, or for ever with `stay`. However it ends, the log and the exit code say if some
 participant has another final model, or none as far as is known.
 """

@@ -35,7 +35,7 @@ class Announcement:
     newest, final: the newest line it has heard of, and that of the final model it has, whose
     digest is `final_digest`. progress: the furthest that it knows of. had: the last token or final
     model that it had from the neighbour. confirmed_by: other participants that have the same final
-    model, as far as it knows; told only where there is a book.
+    model, as far as it knows; told only where there is a roster.
     """
 
     degree: int

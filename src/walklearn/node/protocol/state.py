@@ -185,11 +185,15 @@ class State:
 
     @property
     def told_confirmations(self) -> tuple[str, ...]:
-        """The participants to tell of that have the same final model; none without a book.
+        """The participants to tell of that have the same final model; none without a roster.
 
-        Without a book a node can name only its neighbours, which tell it themselves.
+        Without a roster a node can name only its neighbours, which tell it themselves.
         """
-        return () if self.learner.plan.keeper is None else tuple(sorted(self.record.confirmed_by))
+        return (
+            ()
+            if self.learner.plan.roster_signer is None
+            else tuple(sorted(self.record.confirmed_by))
+        )
 
     def proved(self, token: Token, receiver: str) -> Token:
         """The token with the proof that this node sends it there."""

@@ -106,7 +106,7 @@ class Token:
     `hop` counts the handovers of the line. epoch: the name of the epoch, if nodes keep arrays of
     the update. Those of the same epoch fit the payload. Without a name the next visit begins a new
     epoch, and only the model counts: the walk is new, or it continues from a copy. final: the
-    plan's updates are done, the last one by `ended_by`. seal, end_seal: if there is a book, the
+    plan's updates are done, the last one by `ended_by`. seal, end_seal: if there is a roster, the
     signatures of the nodes that began and renewed the line and of the node that declared the end.
     proof: the last sender recognises the token by it, see `reminders`. Seals and proof are no part
     of the digest.

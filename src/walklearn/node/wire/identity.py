@@ -140,7 +140,7 @@ class Invite:
         return fingerprint_of_key(self.public_key)
 
     def encode(self) -> str:
-        """The one line to send to a neighbour, or to the keeper of the book."""
+        """The one line to send to a neighbour, or to the roster signer."""
         at = f"@{self.address}" if self.address else ""
         body = f"{SCHEME}:{self.name}{at}/{to_text(self.public_key)}"
         return f"{body}.{_checksum(body)}"
@@ -186,10 +186,10 @@ def verified(public_key: bytes, message: bytes, signature: bytes) -> bool:
     """Whether the holder of the key signed the message.
 
     >>> alice = Identity.create("alice")
-    >>> signature = alice.sign(b"book 1")
-    >>> verified(alice.public_key, b"book 1", signature)
+    >>> signature = alice.sign(b"roster 1")
+    >>> verified(alice.public_key, b"roster 1", signature)
     True
-    >>> verified(alice.public_key, b"book 2", signature)
+    >>> verified(alice.public_key, b"roster 2", signature)
     False
     """
     from cryptography.exceptions import InvalidSignature

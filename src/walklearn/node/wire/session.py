@@ -21,7 +21,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-METHODS = ("Hello", "Handover", "Final", "Book")
+METHODS = ("Hello", "Handover", "Final", "Roster")
 
 # A connection that was cut without a word is noticed after both; a handover has its own limits.
 PING_AFTER_SECONDS, PING_SECONDS = 10.0, 5.0

@@ -1,16 +1,16 @@
-"""The book: who takes part, by which key and at which address, signed by its keeper.
+"""The roster: who takes part, by which key and at which address, signed by the roster signer.
 
-The plan names the keeper by its fingerprint. So everybody who has the plan can check a book,
-whoever brought it; and everybody who has the book can check what a participant signed, and knows
-its own neighbours, without a paste for each edge. A newer book of the same keeper has a larger
-number and replaces the older one. Who is struck out takes part no more, and its key stays in the
-book: what it signed while it took part, a walk that all others are on, must not fall with it.
+The plan names the roster signer by its fingerprint. So everybody who has the plan can check a
+roster, whoever brought it; and everybody who has the roster can check what a participant signed,
+and knows its own neighbours, without a paste for each edge. A newer roster of the same signer has a
+larger number and replaces the older one. Who is struck out takes part no more, and its key stays in
+the roster: what it signed while it took part, a walk that all others are on, must not fall with it.
 
->>> keeper, alice, bob = (Identity.create(name) for name in ("keeper", "alice", "bob"))
->>> book = Book.new(keeper)
->>> book = book.with_participants(Invite("alice", "192.0.2.7:7447", alice.public_key),
-...                               Invite("bob", "", bob.public_key)).signed(keeper)
->>> read = Book.decode(book.encode(), keeper.fingerprint)
+>>> signer, alice, bob = (Identity.create(name) for name in ("signer", "alice", "bob"))
+>>> roster = Roster.new(signer)
+>>> roster = roster.with_participants(Invite("alice", "192.0.2.7:7447", alice.public_key),
+...                               Invite("bob", "", bob.public_key)).signed(signer)
+>>> read = Roster.decode(roster.encode(), signer.fingerprint)
 >>> [each.name for each in read.neighbours(alice.fingerprint)]
 ['bob']
 >>> read.verify(bob.fingerprint, b"a line", bob.sign(b"a line"))
@@ -38,27 +38,27 @@ from walklearn.node.wire.identity import (
     verified,
 )
 
-FORMAT, VERSION = "walklearn book", 2
-LARGEST_BOOK = 1_000_000  # bytes: some five thousand participants
+FORMAT, VERSION = "walklearn roster", 2
+LARGEST_ROSTER = 1_000_000  # bytes: some five thousand participants
 DEGREE = 4
 
 T = TypeVar("T")
 
 
-class BookError(IdentityError):
-    """A book that cannot be used, and why."""
+class RosterError(IdentityError):
+    """A roster that cannot be used, and why."""
 
 
 @dataclass(frozen=True)
-class Book:
+class Roster:
     """The participants of a network, and who is whose neighbour.
 
     Parameters
     ----------
-    keeper
-        The public key of who signs the book.
+    signer
+        The public key of who signs the roster.
     number
-        Of two books of one keeper the one with the larger number counts.
+        Of two rosters of one signer the one with the larger number counts.
     seed, degree
         What the rule of `edges` draws the neighbours from.
     participants
@@ -68,17 +68,17 @@ class Book:
     former
         Who took part once, by a key that does so no more; without addresses.
     signature
-        The keeper's signature; empty before it is signed.
+        The roster signer's signature; empty before it is signed.
 
     Examples
     --------
-    >>> keeper, alice = Identity.create("keeper"), Identity.create("alice")
+    >>> signer, alice = Identity.create("signer"), Identity.create("alice")
     >>> invite = Invite("alice", "192.0.2.7:7447", alice.public_key)
-    >>> [each.name for each in Book.new(keeper).with_participants(invite).participants]
+    >>> [each.name for each in Roster.new(signer).with_participants(invite).participants]
     ['alice']
     """
 
-    keeper: bytes
+    signer: bytes
     number: int
     seed: str
     degree: int = DEGREE
@@ -88,24 +88,24 @@ class Book:
     signature: bytes = b""
 
     @classmethod
-    def new(cls, keeper: Identity, degree: int = DEGREE) -> Self:
-        """Make an empty book of this keeper, signed.
+    def new(cls, signer: Identity, degree: int = DEGREE) -> Self:
+        """Make an empty roster of this roster signer, signed.
 
         Parameters
         ----------
-        keeper
-            Who keeps the book, with the private key.
+        signer
+            Who keeps the roster, with the private key.
         degree
             How many neighbours the rule gives a participant: an even number of at least 2.
 
         Returns
         -------
-        Book
+        Roster
             With the number 0.
         """
         if degree < 2 or degree % 2:
-            raise BookError(f"the degree is an even number of at least 2, it is {degree}.")
-        return cls(keeper.public_key, 0, secrets.token_hex(16), degree).signed(keeper)
+            raise RosterError(f"the degree is an even number of at least 2, it is {degree}.")
+        return cls(signer.public_key, 0, secrets.token_hex(16), degree).signed(signer)
 
     @cached_property
     def by_fingerprint(self) -> dict[str, Invite]:
@@ -127,7 +127,7 @@ class Book:
         Returns
         -------
         bool
-            False also for who is not in the book.
+            False also for who is not in the roster.
         """
         who = self._signers.get(fingerprint)
         return who is not None and verified(who.public_key, message, signature)
@@ -141,21 +141,21 @@ class Book:
         return {each.fingerprint: each for each in (*self.former, *self.participants)}
 
     def with_participants(self, *more: Invite) -> Self:
-        """The next book, where these have joined, or have another address or key now."""
+        """The next roster, where these have joined, or have another address or key now."""
         names = {each.name: each for each in (*self.participants, *more)}
         return self._next(names.values(), self.given_edges)
 
     def without(self, *names: str) -> Self:
-        """The next book, where these take part no more."""
+        """The next roster, where these take part no more."""
         unknown = set(names) - {each.name for each in self.participants}
         if unknown:
-            raise BookError(f"the book has no participant {', '.join(sorted(unknown))}.")
+            raise RosterError(f"the roster has no participant {', '.join(sorted(unknown))}.")
         left = [each for each in self.participants if each.name not in names]
         edges = [each for each in self.given_edges if not set(each) & set(names)]
         return self._next(left, edges)
 
     def with_edges(self, *more: tuple[str, str]) -> Self:
-        """The next book, with these edges too; once edges are given the rule counts no more."""
+        """The next roster, with these edges too; once edges are given the rule counts no more."""
         return self._next(self.participants, {*self.given_edges, *(_pair(*pair) for pair in more)})
 
     def _next(self, who: Iterable[Invite], edges: Iterable[tuple[str, str]]) -> Self:
@@ -168,11 +168,11 @@ class Book:
             former=tuple(each for each in former if each.public_key not in keys), signature=b"",
         )._checked()  # fmt: skip
 
-    def signed(self, keeper: Identity) -> Self:
-        """The same book with the keeper's signature."""
-        if keeper.public_key != self.keeper:
-            raise BookError("this key is not the one of the book's keeper.")
-        return replace(self, signature=keeper.sign(self._content))
+    def signed(self, signer: Identity) -> Self:
+        """The same roster with the roster signer's signature."""
+        if signer.public_key != self.signer:
+            raise RosterError("this key is not the one of the roster signer.")
+        return replace(self, signature=signer.sign(self._content))
 
     def neighbours(self, fingerprint: str) -> list[Invite]:
         """The neighbours of a participant.
@@ -180,15 +180,17 @@ class Book:
         Parameters
         ----------
         fingerprint
-            Whose; a `BookError` is raised for who does not take part.
+            Whose; a `RosterError` is raised for who does not take part.
 
         Returns
         -------
         list of Invite
-            In the order of the book's participants.
+            In the order of the roster's participants.
         """
         if fingerprint not in self.by_fingerprint:
-            raise BookError("this node is not in the book: its keeper adds it by its invite.")
+            raise RosterError(
+                "this node is not in the roster: the roster signer adds it by its invite."
+            )
         own = self.by_fingerprint[fingerprint].name
         others = {name for edge in self.edges if own in edge for name in edge} - {own}
         return [each for each in self.participants if each.name in others]
@@ -202,7 +204,7 @@ class Book:
         the one after that have an address; those two are joined themselves unless exactly one
         without an address stands between them. So two without an address are never neighbours,
         the graph is connected, it is about as regular and as well mixed as a random regular
-        one, and a newer book changes no more than it must.
+        one, and a newer roster changes no more than it must.
         """
         if self.given_edges:
             return self.given_edges
@@ -215,49 +217,51 @@ class Book:
         return hashlib.sha256(f"{self.seed} {ring} {who.fingerprint}".encode()).hexdigest()
 
     @cached_property
-    def keeper_fingerprint(self) -> str:
-        """What the plan names the keeper by."""
-        return fingerprint_of_key(self.keeper)
+    def signer_fingerprint(self) -> str:
+        """What the plan names the roster signer by."""
+        return fingerprint_of_key(self.signer)
 
     def encode(self) -> bytes:
-        """The book as the bytes of its file."""
+        """The roster as the bytes of its file."""
         content = {**self._plain, "signature": to_text(self.signature)}
         return (json.dumps(content, indent=1, ensure_ascii=True) + "\n").encode()
 
     @classmethod
-    def decode(cls, content: bytes, keeper: str) -> Self:
-        """Read the book in a file or message, if its keeper signed it.
+    def decode(cls, content: bytes, signer: str) -> Self:
+        """Read the roster in a file or message, if the roster signer signed it.
 
         Parameters
         ----------
         content
             What `encode` gave.
-        keeper
-            The fingerprint of the keeper, as the plan names it.
+        signer
+            The fingerprint of the roster signer, as the plan names it.
 
         Returns
         -------
-        Book
-            A `BookError` is raised if another one signed it, or it was changed or is damaged.
+        Roster
+            A `RosterError` is raised if another one signed it, or it was changed or is damaged.
         """
-        book = cls._read(content)
-        if book.keeper_fingerprint != keeper:
-            raise BookError(
-                f"the book is signed by {book.keeper_fingerprint[:16]}…, and the plan names the "
-                f"keeper {keeper[:16]}…"
+        roster = cls._read(content)
+        if roster.signer_fingerprint != signer:
+            raise RosterError(
+                f"the roster is signed by {roster.signer_fingerprint[:16]}…, and the plan names "
+                f"the roster signer {signer[:16]}…"
             )
-        if not verified(book.keeper, book._content, book.signature):
-            raise BookError("the book was changed after its keeper signed it: get it again.")
-        return book._checked()
+        if not verified(roster.signer, roster._content, roster.signature):
+            raise RosterError(
+                "the roster was changed after the roster signer signed it: get it again."
+            )
+        return roster._checked()
 
     @classmethod
     def _read(cls, content: bytes) -> Self:
-        if len(content) > LARGEST_BOOK:
-            raise BookError(f"the book has {len(content)} bytes, at most are {LARGEST_BOOK}.")
+        if len(content) > LARGEST_ROSTER:
+            raise RosterError(f"the roster has {len(content)} bytes, at most are {LARGEST_ROSTER}.")
         try:
             plain = json.loads(content)
             if plain["format"] != FORMAT or plain["version"] != VERSION:
-                raise BookError(f"this walklearn reads {FORMAT!r} version {VERSION} only.")
+                raise RosterError(f"this walklearn reads {FORMAT!r} version {VERSION} only.")
             participants, former = (
                 tuple(
                     Invite(str(each["name"]), str(each["address"]), from_text(each["key"]))
@@ -270,21 +274,22 @@ class Book:
             if number < 0 or degree < 0:
                 raise ValueError("a number in it is negative")
             return cls(
-                from_text(plain["keeper"]), number, str(plain["seed"]), degree, participants,
+                from_text(plain["roster_signer"]), number, str(plain["seed"]), degree, participants,
                 tuple((str(one), str(other)) for one, other in edges), former,
                 from_text(plain["signature"]),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, IdentityError):
                 raise
-            raise BookError(
-                "this is not a book of participants, or damaged: get it again from its keeper."
+            raise RosterError(
+                "this is not a roster of participants, or damaged: get it again from the roster "
+                "signer."
             ) from error
 
     @classmethod
-    def keeper_of(cls, content: bytes) -> str:
-        """The fingerprint of whoever claims to be the keeper, to look at a book without a plan."""
-        return cls._read(content).keeper_fingerprint
+    def signer_of(cls, content: bytes) -> str:
+        """Fingerprint that the roster states as its signer's, for a reader without a plan."""
+        return cls._read(content).signer_fingerprint
 
     @property
     def parts(self) -> int:
@@ -300,7 +305,7 @@ class Book:
         return {
             "format": FORMAT,
             "version": VERSION,
-            "keeper": to_text(self.keeper),
+            "roster_signer": to_text(self.signer),
             "number": self.number,
             "seed": self.seed,
             "degree": self.degree,
@@ -311,22 +316,22 @@ class Book:
 
     @property
     def _content(self) -> bytes:
-        """The bytes that the keeper signs."""
+        """The bytes that the roster signer signs."""
         plain = json.dumps(self._plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return b"book\n" + plain.encode()
+        return b"roster\n" + plain.encode()
 
     def _checked(self) -> Self:
-        """Return the book itself, if names and keys differ and everybody can be reached."""
+        """Return the roster itself, if names and keys differ and everybody can be reached."""
         addresses = {each.name: each.address for each in self.participants}
         if len(addresses) < len(self.participants):
-            raise BookError("two participants have the same name.")
+            raise RosterError("two participants have the same name.")
         if len(self.by_fingerprint) < len(self.participants):
-            raise BookError("two participants have the same key: one of them copied a node.")
+            raise RosterError("two participants have the same key: one of them copied a node.")
         for edge in self.given_edges:
             if set(edge) - addresses.keys() or len(set(edge)) < 2:
-                raise BookError(f"an edge joins two participants, and {' '.join(edge)} does not.")
+                raise RosterError(f"an edge joins two participants, and {' '.join(edge)} does not.")
             if not any(addresses[name] for name in edge):
-                raise BookError(no_address(*edge))
+                raise RosterError(no_address(*edge))
         return self
 
 
@@ -342,7 +347,7 @@ def _exactly(kind: type[T], value: Any) -> T:
 
 
 def _ring(order: list[Invite]) -> set[tuple[str, str]]:
-    """The edges of one ring; see `Book.edges`."""
+    """The edges of one ring; see `Roster.edges`."""
     dialled = [place for place, each in enumerate(order) if each.address]
     found = set[tuple[str, str]]()
     for start, end in zip(dialled, dialled[1:] + dialled[:1], strict=True):
