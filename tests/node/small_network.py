@@ -18,7 +18,7 @@ from tests.running import wait_until
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.process.control import NotRunningError, ask
+from walklearn.node.process.control import NotRunningError, send_command
 from walklearn.node.process.logs import Log
 from walklearn.node.process.node import Node
 
@@ -126,7 +126,7 @@ class Process:
             self.popen = subprocess.Popen([*command, *options], stderr=log)
 
     def status(self) -> dict[str, Any]:
-        return ask(self.directory.path, "Status")
+        return send_command(self.directory.path, "Status")
 
     def wait(self) -> int:
         return self.popen.wait(SECONDS)

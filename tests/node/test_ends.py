@@ -11,7 +11,7 @@ from tests.node.memory_network import MemoryNetwork, MemoryNode
 from tests.node.network_scenarios import UPDATES, network_of, newest, the_end, within
 from tests.node.small_network import make_nodes, processes, ring
 from tests.node.test_processes import final_of
-from walklearn.node.process.control import ask
+from walklearn.node.process.control import send_command
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.state import Phase
 
@@ -92,7 +92,7 @@ def test_a_part_that_hears_of_the_end_ends_its_own_unfinished_walk(seed: int) ->
 def test_a_starter_killed_at_once_after_start_walk_does_not_stop_the_others(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 4, [*ring(4), (1, 3)], updates=200)
     with processes(directories, "--linger-seconds", "5") as running:
-        ask(directories[0].path, "StartWalk", resume=False)
+        send_command(directories[0].path, "StartWalk", resume=False)
         running[0].popen.send_signal(signal.SIGKILL)
         running[0].popen.wait()
         assert [each.wait() for each in running[1:]] == [UNCONFIRMED, 0, UNCONFIRMED]

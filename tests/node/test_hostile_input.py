@@ -16,7 +16,7 @@ from tests.node.made_tokens import changed, made_token
 from tests.node.small_network import Process, make_nodes, processes, wait_until
 from tests.running import until
 from walklearn.node.disk.directory import NodeDirectory
-from walklearn.node.process.control import ask
+from walklearn.node.process.control import send_command
 from walklearn.node.protocol.messages import (
     Announcement,
     Greeting,
@@ -179,7 +179,7 @@ def test_a_node_that_takes_anothers_place_gets_no_token(tmp_path: Path) -> None:
         await transport.close(0.0)
 
     with processes([node]) as (process,):
-        ask(node.path, "StartWalk", resume=False)
+        send_command(node.path, "StartWalk", resume=False)
         asyncio.run(impersonate())
         assert process.status()["phase"] == "holding"
     assert heard == []

@@ -27,7 +27,7 @@ from tests.running import invoke, until
 from walklearn.node.disk.creation import create_node
 from walklearn.node.disk.directory import DirectoryError, NodeDirectory
 from walklearn.node.disk.roster_signer import change_roster, new_roster
-from walklearn.node.process.control import ask
+from walklearn.node.process.control import send_command
 from walklearn.node.process.node import Node
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.record import Record
@@ -250,7 +250,7 @@ def test_with_a_roster_a_node_ends_with_0_when_every_participant_has_the_model(
 ) -> None:
     nodes = path_of_three(tmp_path)
     with processes(nodes) as running:
-        ask(nodes[0].path, "StartWalk", resume=False)
+        send_command(nodes[0].path, "StartWalk", resume=False)
         assert [each.wait() for each in running] == [0] * 3
 
 
@@ -260,7 +260,7 @@ def test_with_a_roster_a_node_names_every_participant_that_has_no_final_model(
     """Also one that is no neighbour: the last one never runs."""
     nodes = path_of_three(tmp_path)
     with processes(nodes[:2], "--linger-seconds", "0.5") as running:
-        ask(nodes[0].path, "StartWalk", resume=False)
+        send_command(nodes[0].path, "StartWalk", resume=False)
         assert [each.wait() for each in running] == [UNCONFIRMED] * 2
         for each in running:
             (line,) = (

@@ -40,7 +40,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.roster_signer import change_roster, new_roster
 from walklearn.node.disk.store import Store
-from walklearn.node.process.control import ask
+from walklearn.node.process.control import send_command
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.record import Place
 from walklearn.node.protocol.tokens import Limits
@@ -196,7 +196,7 @@ def test_a_walk_that_remembers_outlives_a_partition_and_its_holder(tmp_path: Pat
 
 def cut_off_and_heal(running: list[OnHost], hosts: Hosts) -> None:
     """Begin a walk; one host is cut off for a while, and walked to again."""
-    ask(running[0].directory.path, "StartWalk", resume=False)
+    send_command(running[0].directory.path, "StartWalk", resume=False)
     wait_until(lambda: progress(running, [CUT]) > 100)
     hosts.cut(CUT)
     reached = progress(running, range(HOSTS))
@@ -222,7 +222,7 @@ def test_a_walk_outlives_its_holder_among_nodes_that_cannot_be_dialled(tmp_path:
     nodes = joined_by_the_roster(tmp_path, 12, behind_nat=2)
     with hosts(12) as made, on_hosts(nodes, made, "--linger-seconds", "5") as running:
         wait_until(lambda: all(map(is_met, running)))
-        ask(nodes[0].path, "StartWalk", resume=False)
+        send_command(nodes[0].path, "StartWalk", resume=False)
         wait_until(lambda: progress(running, range(12)) > 200)
         dead = kill_the_holder(running[:10], tmp_path)
         left = [each for each in running if each is not dead]

@@ -23,7 +23,7 @@ from walklearn.models import Model
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.kept_model import newest_model
 from walklearn.node.disk.store import Store
-from walklearn.node.process.control import ask
+from walklearn.node.process.control import send_command
 from walklearn.node.process.service import UNCONFIRMED
 from walklearn.node.protocol.tokens import Limits, Token
 
@@ -50,7 +50,7 @@ def final_of(directory: NodeDirectory) -> Token:
 def test_a_killed_node_comes_back_and_all_end_with_the_same_model(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 5, [*ring(5), (0, 2)], updates=800)
     with processes(directories) as running:
-        ask(directories[0].path, "StartWalk", resume=False)
+        send_command(directories[0].path, "StartWalk", resume=False)
         wait_until(lambda: running[2].status()["updates"] > 50)
         begun = running[0].status()["walk"]["name"]
         running[2].popen.send_signal(signal.SIGKILL)
@@ -67,7 +67,7 @@ def test_a_killed_node_comes_back_and_all_end_with_the_same_model(tmp_path: Path
 def test_a_private_walk_ends_within_the_caps_and_gives_a_usable_model(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 3, ring(3), updates=60, more=PRIVATE)
     with processes(directories) as running:
-        ask(directories[1].path, "StartWalk", resume=False)
+        send_command(directories[1].path, "StartWalk", resume=False)
         assert [each.wait() for each in running] == [0] * 3
     model, final = newest_model(directories[0])
     assert final
@@ -92,7 +92,7 @@ def test_a_private_walk_ends_within_the_caps_and_gives_a_usable_model(tmp_path: 
 def test_sigterm_hands_the_token_over_first(tmp_path: Path) -> None:
     directories = make_nodes(tmp_path, 3, ring(3), updates=1000)
     with processes(directories, "--linger-seconds", "1") as running:
-        ask(directories[0].path, "StartWalk", resume=False)
+        send_command(directories[0].path, "StartWalk", resume=False)
         wait_until(lambda: running[0].status()["updates"] > 50)
         running[0].popen.terminate()
         assert running[0].wait() == 0
@@ -119,7 +119,7 @@ def test_an_end_that_is_not_confirmed_is_told_however_the_process_ends(tmp_path:
     directories = make_nodes(tmp_path, 3, [(0, 1), (1, 2)], updates=30)
     first, second, _ = directories
     with processes((first, second), "--serve", "--linger-seconds", "0.2") as running:
-        ask(first.path, "StartWalk", resume=False)
+        send_command(first.path, "StartWalk", resume=False)
         wait_until(lambda: "end not confirmed" in running[1].log.read_text())
         wait_until(lambda: all(each.status()["final"] for each in running))
         short = running[0].status()["final_hash"]
@@ -141,7 +141,7 @@ def test_a_walk_that_remembers_ends_at_the_minimiser(tmp_path: Path) -> None:
     """One node is killed on the way and one out of reach for a while; w* to 1e-6 all the same."""
     directories = make_nodes(tmp_path, 5, [*ring(5), (0, 2)], updates=2500, memory=True)
     with processes(directories) as running:
-        ask(directories[0].path, "StartWalk", resume=False)
+        send_command(directories[0].path, "StartWalk", resume=False)
         wait_until(lambda: running[2].status()["updates"] > 300)
         running[2].popen.send_signal(signal.SIGKILL)
         running[2].popen.wait()

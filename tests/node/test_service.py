@@ -32,7 +32,7 @@ from walklearn.node.disk.database import DiskError, StoreError
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.disk.store import Store
 from walklearn.node.process.control import CommandError
-from walklearn.node.process.node import Node, Options
+from walklearn.node.process.node import Node, NodeOptions
 from walklearn.node.protocol import pace
 from walklearn.node.protocol.events import StartWalk
 from walklearn.node.protocol.learner import Draws
@@ -218,7 +218,7 @@ async def test_a_disk_that_fails_ends_the_node_without_an_answer(
 
     monkeypatch.setattr(Store, "commit", commit_or_break)
     first, log = in_process(one)
-    async with first.started(Options(stop_seconds=0.0)):
+    async with first.started(NodeOptions(stop_seconds=0.0)):
         second, _ = in_process(other)
         async with second.started():
             await until(lambda: is_met(first) and is_met(second))
@@ -349,7 +349,7 @@ async def test_status_says_who_had_the_token_last_and_who_is_silent(tmp_path: Pa
     one, other = make_nodes(tmp_path, 2, [(0, 1)], updates=100_000)
     (first, _), (second, _) = in_process(one), in_process(other)
     async with first.started():
-        async with second.started(Options(stop_seconds=0.0)):
+        async with second.started(NodeOptions(stop_seconds=0.0)):
             await until(lambda: is_met(first) and is_met(second))
             assert first.status()["token_seconds"] is None
             assert first.status()["last_holder"] is None
@@ -427,7 +427,7 @@ async def test_another_node_resumes_when_the_holder_is_gone_for_good(tmp_path: P
     nodes = [in_process(each)[0] for each in directories]
     holder = nodes[2]
     async with nodes[0].started(), nodes[1].started():
-        async with holder.started(Options(stop_seconds=0.0)):
+        async with holder.started(NodeOptions(stop_seconds=0.0)):
             await until(lambda: all(map(is_met, nodes)))
             await nodes[0].start_walk()
             await until(lambda: nodes[1].status()["updates"] > 10)

@@ -201,7 +201,7 @@ def run(
         check_address(listen)
     if validation is not None and not web:
         raise ValueError("--validation is for the page: say --web too.")
-    options = wl.node.Options(
+    options = wl.node.NodeOptions(
         listen, metrics_port, linger_seconds, stop_seconds, stay=serve,
         web_port=web_port if web else None, validation=validation, announce=console.announce,
     )  # fmt: skip
@@ -225,7 +225,7 @@ def start_walk(
     directory: Path, resume: bool, force: bool, wait_seconds: float, console: Console
 ) -> None:
     """Begin the token at this node, which must be running. One node does this, once."""
-    from walklearn.node.process.control import NotRunningError, ask
+    from walklearn.node.process.control import NotRunningError, send_command
 
     wl.node.NodeDirectory(directory)
     if resume and force:
@@ -233,7 +233,7 @@ def start_walk(
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            ask(directory, "StartWalk", resume=resume, force=force)
+            send_command(directory, "StartWalk", resume=resume, force=force)
             break
         except NotRunningError:
             if time.monotonic() >= deadline:

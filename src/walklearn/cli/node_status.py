@@ -18,7 +18,7 @@ def status_of(opened: wl.node.NodeDirectory) -> dict[str, Any]:
     from walklearn.node.process.status import own_total, stored_status
 
     try:
-        return wl.node.ask(opened.path, "Status", STATUS_SECONDS) | own_total(opened)
+        return wl.node.send_command(opened.path, "Status", STATUS_SECONDS) | own_total(opened)
     except NotRunningError:
         return stored_status(opened)
     except NotAnsweringError:

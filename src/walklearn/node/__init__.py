@@ -1,7 +1,7 @@
 """Real nodes that talk only to their neighbours: the plan they share, keys, wire and walk.
 
 The way of a program through it: `create_node` makes a directory, `NodeDirectory` adds neighbours,
-`Node` runs it inside an event loop, `ask` speaks to one that runs in another process, and
+`Node` runs it inside an event loop, `send_command` speaks to one that runs in another process, and
 `newest_model` takes the model. The command line does no more than this.
 
 >>> from walklearn.node import Plan

@@ -4,9 +4,9 @@ from .agreement.plan import PlanError as PlanError
 from .disk.creation import create_node as create_node
 from .disk.directory import NodeDirectory as NodeDirectory
 from .disk.kept_model import newest_model as newest_model
-from .process.control import ask as ask
+from .process.control import send_command as send_command
 from .process.node import Node as Node
-from .process.node import Options as Options
+from .process.node import NodeOptions as NodeOptions
 from .process.own_learner import observe_visits as observe_visits
 from .process.service import serve as serve
 from .wire.identity import Invite as Invite

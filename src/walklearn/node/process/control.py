@@ -71,7 +71,7 @@ class Control:
         (self._directory / SOCKET).unlink(missing_ok=True)
 
 
-def ask(
+def send_command(
     directory: Path, command: str, timeout_seconds: float = _SECONDS, **arguments: Any
 ) -> dict[str, Any]:
     """Ask the node that runs on a directory.

@@ -38,7 +38,7 @@ PRINT = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
-class Options:
+class NodeOptions:
     """How a process runs a node.
 
     Parameters
@@ -114,7 +114,7 @@ class Node:
         return Runtime(state, self._store, self.directory, Dice(learner), self.log, self.counters)
 
     @contextlib.asynccontextmanager
-    async def started(self, options: Options | None = None) -> AsyncIterator[Node]:
+    async def started(self, options: NodeOptions | None = None) -> AsyncIterator[Node]:
         """The node at work; at the end it hands the token over, and its store is closed.
 
         Parameters
@@ -127,7 +127,7 @@ class Node:
         Node
             This node, which hears its neighbours and walks.
         """
-        options = options or Options()
+        options = options or NodeOptions()
         try:
             settings = self.directory.settings
             port = await self._runtime.start(options.listen or settings.listen, self._neighbours)

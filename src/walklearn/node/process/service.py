@@ -18,7 +18,7 @@ from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import Command, Control
 from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import serve_metrics
-from walklearn.node.process.node import Node, Options
+from walklearn.node.process.node import Node, NodeOptions
 
 # The exit code of a node that has a final model which some participant did not confirm.
 UNCONFIRMED = 3
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 1.0
 _SHOW_SECONDS = 0.5  # between two pictures on the node's page
 
 
-def run_node(directory: NodeDirectory, options: Options, log_level: str = "info") -> int:
+def run_node(directory: NodeDirectory, options: NodeOptions, log_level: str = "info") -> int:
     """Be the process of a node: `serve` it until the end, with its log on standard error.
 
     Its exit code: 0, or `UNCONFIRMED`.
@@ -50,7 +50,7 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def serve(node: Node, options: Options) -> bool:
+async def serve(node: Node, options: NodeOptions) -> bool:
     """Run the node until the end, or until the process is asked to stop.
 
     Parameters
@@ -93,7 +93,7 @@ async def serve(node: Node, options: Options) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def _page(node: Node, options: Options) -> AsyncIterator[None]:
+async def _page(node: Node, options: NodeOptions) -> AsyncIterator[None]:
     """Serve the node's page, if one is wanted, and keep it up to date meanwhile."""
     if options.web_port is None:
         yield
@@ -119,7 +119,7 @@ async def _page(node: Node, options: Options) -> AsyncIterator[None]:
                 await showing
 
 
-async def _until_done(node: Node, options: Options, stop: asyncio.Event) -> bool:
+async def _until_done(node: Node, options: NodeOptions, stop: asyncio.Event) -> bool:
     end = _End(node, options.linger_seconds)
     while not stop.is_set():
         await node.look_for_neighbours()

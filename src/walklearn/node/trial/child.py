@@ -22,10 +22,10 @@ def main(parent: int, directory: Path) -> None:
         if os.getppid() != parent:  # it was killed before we asked
             return
     from walklearn.node.disk.directory import NodeDirectory
-    from walklearn.node.process.node import Options
+    from walklearn.node.process.node import NodeOptions
     from walklearn.node.process.service import run_node
 
-    run_node(NodeDirectory(directory), Options(stay=True))
+    run_node(NodeDirectory(directory), NodeOptions(stay=True))
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ class LocalNetwork:
 
     def start_walk(self, at: int = 0) -> None:
         """Begin the token at a node."""
-        control.ask(self.directories[at].path, "StartWalk", resume=False)
+        control.send_command(self.directories[at].path, "StartWalk", resume=False)
 
     def statuses(self, seconds: float = control.STATUS_SECONDS) -> list[dict[str, Any]]:
         """Return the status of each node, as in `status`."""
@@ -131,7 +131,7 @@ class LocalNetwork:
         if number in self._killed:
             return {"phase": "down"}
         try:
-            return control.ask(self.directories[number].path, "Status", seconds)
+            return control.send_command(self.directories[number].path, "Status", seconds)
         except control.NotAnsweringError:
             return {"phase": "frozen"}
         except control.NotRunningError:
