@@ -149,7 +149,7 @@ def fit_row(rows: int) -> Measurement:
     y = (X @ generator.standard_normal(FEATURES) + noise > 0).astype(int)
     ours: dict[str, Any] = {"penalty": PENALTY, "standardise": False, "fit_intercept": False}
     theirs: dict[str, Any] = {"C": 1.0 / (PENALTY * rows), "fit_intercept": False, "tol": 0.0}
-    problem, _ = wl.RandomWalkClassifier(graph="ring", **ours).pose(X, y)
+    problem, _ = wl.RandomWalkClassifier(graph="ring", **ours).prepare_problem(X, y)
     best = problem.solution.value
 
     def gap(model: Any) -> float:

@@ -120,7 +120,7 @@ def compare(case: tuple[Any, ...], quick: bool) -> Iterator[Measurement]:
     updates, reached = fewest(walk, amounts, level, X, y)
     with threadpool_limits(1, user_api="blas"):
         of_theirs, of_ours = seconds(repetitions, lambda: passes(needed), lambda: walk(updates))
-    problem, _ = RandomWalkClassifier(standardise=False).pose(X, y, nodes=owners)
+    problem, _ = RandomWalkClassifier(standardise=False).prepare_problem(X, y, nodes=owners)
     note = (
         f"{updates:,} updates by {update} in {of_ours:.3f} s, {needed} passes in {of_theirs:.3f} s"
     )

@@ -70,7 +70,7 @@ def test_without_epsilon_the_default_updates_reach_the_minimiser(data: str, node
         estimator, (X, y) = wl.RandomWalkRegressor, load_diabetes(return_X_y=True)
         y = y / y.std()
     owners = np.arange(len(y)) % nodes
-    problem, graph = estimator(graph="complete").pose(X, y, nodes=owners)
+    problem, graph = estimator(graph="complete").prepare_problem(X, y, nodes=owners)
     walk, updates = wl.walks.Uniform(laziness=0.1), default_updates(nodes)
     run = wl.simulate(
         problem, graph, walk, update=wl.updates.Saga(), steps=updates, records=[updates], seed=1

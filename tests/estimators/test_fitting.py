@@ -190,7 +190,7 @@ def test_a_walk_that_has_not_been_round_is_not_done() -> None:
     model = RandomWalkClassifier(graph="ring", walk="uniform", random_state=0).fit(X, y)
     assert (model.trace_.visits > 0).mean() > 0.9
     assert model.score(X, y) > 0.9
-    with pytest.warns(ConvergenceWarning, match=r"500 updates .*\d+ % .*150 nodes"):
+    with pytest.warns(ConvergenceWarning, match=r"500 updates: .*\d+ % .*150 nodes"):
         RandomWalkClassifier(graph="ring", max_steps=500, random_state=0).fit(X, y)
 
 
@@ -412,7 +412,7 @@ def test_losses_that_nobody_waits_for_are_the_same(
         ({"graph": wl.graphs.ring(5)}, "150 rows .*5 nodes"),
         ({"walk": "weighed"}, "walk .*'weighed'"),
         ({"walk": wl.walks.Uniform(), "laziness": 0.5}, r"laziness=0.5 .*Uniform\(laziness=0.5\)"),
-        ({"loss": "hinge"}, "classifier: .*squared-hinge.*'hinge'"),
+        ({"loss": "hinge"}, "'hinge' .*classification.*'squared-hinge'"),
         ({"loss": Squared()}, r"Squared\(\) .*3 classes"),
         ({"penalty": -1.0}, r"penalty .*-1\.0"),
         ({"steps": 0}, "^steps .*got 0"),
@@ -454,7 +454,7 @@ def test_a_node_that_is_not_in_the_graph_is_named() -> None:
     model = RandomWalkClassifier(graph=wl.graphs.ring(5))
     with pytest.raises(ValueError, match=r"row 4: node 9 .* nodes are 0 to 4"):
         model.fit(X, y, nodes=[0, 1, 2, 3, 9] * 30)
-    with pytest.raises(ValueError, match=r"regressor: .*'logistic'"):
+    with pytest.raises(ValueError, match=r"'logistic' .*regression.*'squared'"):
         RandomWalkRegressor(loss="logistic").fit(X, y)
 
 

@@ -65,11 +65,11 @@ def minimiser(problem: Problem) -> Any:
 def test_coefficients_are_those_of_the_minimiser(estimator: Any, rows: Any) -> None:
     """In the units that it is trained in, to 1e-4 of their length; w* is solved for otherwise."""
     model = estimator.set_params(random_state=0).fit(*rows)
-    problem, _ = estimator.pose(*rows)
+    problem, _ = estimator.prepare_problem(*rows)
     best = minimiser(problem)
     weights = model._state.token.token.update["model"]
     assert np.linalg.norm(weights - best) < 1e-4 * np.linalg.norm(best)
-    back = np.atleast_2d(model._state.units.back(best.reshape(problem.model_shape)))
+    back = np.atleast_2d(model._state.units.to_original(best.reshape(problem.model_shape)))
     np.testing.assert_allclose(
         np.atleast_2d(model.coef_), back[:, :-1], atol=1e-3 * np.abs(back[:, :-1]).max()
     )
@@ -85,7 +85,7 @@ def test_few_nodes_with_many_rows_arrive_too(nodes: int, batch: int | None) -> N
     X, y = CANCER
     model = RandomWalkClassifier(batch=batch, max_steps=200_000, random_state=0)
     rows = {"nodes": np.arange(len(y)) % nodes}
-    best = model.pose(X, y, **rows)[0].solution.model
+    best = model.prepare_problem(X, y, **rows)[0].solution.model
     model.fit(X, y, **rows)  # warns if the walk does not converge
     weights = model._state.token.token.update["model"]
     assert np.linalg.norm(weights - best) < 1e-4 * np.linalg.norm(best)
@@ -170,9 +170,9 @@ def test_rows_that_hide_how_curved_they_are_do_not_keep_a_walk_from_arriving() -
         (wide, X, y),
         (doubled, np.repeat(few, 30, axis=0), np.repeat(signs, 30)),
     ):
-        problem, _ = estimator.pose(rows, targets, nodes=nodes)
+        problem, _ = estimator.prepare_problem(rows, targets, nodes=nodes)
         estimator.fit(rows, targets, nodes=nodes)
-        found = estimator._state.units.forth(estimator.weights_)
+        found = estimator._state.units.to_training(estimator.weights_)
         wanted = problem.solution.model
         assert estimator.n_iter_ < 50_000
         assert np.linalg.norm(found - wanted) < 1e-4 * np.linalg.norm(wanted)

@@ -65,8 +65,12 @@ def test_a_table_goes_through_the_encoding() -> None:
 @pytest.mark.parametrize(
     ("settings", "protected", "exposed"),
     [
-        ({"walk": "weighted"}, "", r"L_i of every node goes to its neighbours in the clear"),
-        ({}, "Nodes tell each other their degree", "model is not protected"),
+        (
+            {"walk": "weighted"},
+            "",
+            r"L_i of every node, .* its neighbours in the clear",
+        ),
+        ({}, "Nodes disclose to each other their degree", "model is not protected"),
         (
             CONSTANTS_ALONE,
             r"\(ε, δ\) = \(3, 0.03\) of this number alone",
@@ -74,10 +78,14 @@ def test_a_table_goes_through_the_encoding() -> None:
         ),
         (
             {"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},
-            r"released by Laplace.*0\.1 to 40; the ledger tells",
+            r"released by Laplace.*0\.1 to 40; the ledger has",
             "model is not protected",
         ),
-        ({"walk": wl.walks.Weighted(np.ones(150))}, "", "importance of every node goes to"),
+        (
+            {"walk": wl.walks.Weighted(np.ones(150))},
+            "",
+            "importance of every node, .* is disclosed",
+        ),
         (
             {"walk": wl.walks.Weighted(np.ones(150), public=True)},
             "importance declared to be public",
@@ -121,7 +129,7 @@ def test_the_problem_that_is_posed_is_the_one_that_is_solved(
     X, y = CANCER
     nodes = np.arange(len(X)) % 20
     estimator = RandomWalkClassifier(steps=50, random_state=0, **settings)
-    problem, graph = estimator.pose(X, y, nodes=nodes)
+    problem, graph = estimator.prepare_problem(X, y, nodes=nodes)
     assert not hasattr(estimator, "n_features_in_")
     estimator.fit(X, y, nodes=nodes)
     assert solved == [problem]

@@ -84,7 +84,7 @@ def test_the_problem_that_is_posed_is_sparse_and_the_rows_stay_as_they_are() -> 
     before = X.copy()
     for intercept in (True, False):
         model = RandomWalkClassifier(fit_intercept=intercept, standardise=False)
-        problem, _ = model.pose(X, LABELS)
+        problem, _ = model.prepare_problem(X, LABELS)
         assert problem.is_sparse
         assert problem.dimension == FEATURES + intercept
     X.data[0] *= 1.0  # can still be written to
@@ -93,7 +93,7 @@ def test_the_problem_that_is_posed_is_sparse_and_the_rows_stay_as_they_are() -> 
     shuffled.indices[: shuffled.indptr[1]] = shuffled.indices[: shuffled.indptr[1]][::-1]
     shuffled.data[: shuffled.indptr[1]] = shuffled.data[: shuffled.indptr[1]][::-1]
     shuffled.has_sorted_indices = False
-    assert model.pose(shuffled, LABELS)[0] == model.pose(X, LABELS)[0]
+    assert model.prepare_problem(shuffled, LABELS)[0] == model.prepare_problem(X, LABELS)[0]
 
 
 def test_dense_units_do_not_suit_sparse_rows() -> None:

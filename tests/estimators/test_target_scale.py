@@ -135,7 +135,7 @@ def test_without_protection_a_scale_changes_nothing(loss: Any, options: dict[str
 def test_the_threshold_of_huber_is_in_the_units_of_the_target() -> None:
     model = RandomWalkRegressor(**PRIVATE, **SCALE, loss=Huber(40.0)).fit(X, Y, nodes=NODES)
     assert model.loss_ == Huber(40.0)
-    problem, _ = RandomWalkRegressor(**PRIVATE, **SCALE, loss=Huber(40.0)).pose(X, Y, nodes=NODES)
+    problem, _ = model.prepare_problem(X, Y, nodes=NODES)
     assert problem.loss == Huber(0.5)
     score, target = np.array([100.0, 300.0]), np.array([120.0, 150.0])
     np.testing.assert_allclose(
@@ -216,7 +216,7 @@ def test_a_schema_declares_the_scale_of_a_target_with_a_name() -> None:
     given = RandomWalkRegressor(**PRIVATE, **SCALE).fit(rows, target, nodes=NODES)
     np.testing.assert_array_equal(declared.coef_, given.coef_)
     np.testing.assert_allclose(declared.to_model().predict(rows), declared.predict(rows))
-    problem, _ = RandomWalkRegressor(**private).pose(rows, target, nodes=NODES)
+    problem, _ = RandomWalkRegressor(**private).prepare_problem(rows, target, nodes=NODES)
     assert np.abs(problem.y).max() <= 3.0
     with pytest.raises(ValueError, match=r"epsilon .*target_centre.*target_spread"):
         RandomWalkRegressor(**private).fit(rows, Y, nodes=NODES)

@@ -17,6 +17,7 @@ from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.fitting import training
 from walklearn.fitting.request import seeds_of
 from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.streams import generators
 from walklearn.visit import Setting
 
 LAPLACE = wl.privacy.calibrate("laplace", epsilon=1.0, delta=0.0, bounds=(0.1, 40.0))
@@ -45,9 +46,8 @@ def test_partial_fit_is_one_walk_over_changing_rows() -> None:
             penalty=0.1, aggregate="mean",
         )  # fmt: skip
         setting = Setting(problem, wl.walks.Uniform(), wl.updates.Sgd(step))
-        batch = ReferenceWalks(
-            setting, graph, [seeds_of(7, call).streams], None if position is None else [position]
-        )
+        streams = generators(seeds_of(7, call).walk)
+        batch = ReferenceWalks(setting, graph, [streams], None if position is None else [position])
         batch.advance(150)
         position = batch.positions[0]
         arrays = position.token.update
@@ -83,7 +83,7 @@ def test_the_average_of_a_stream_is_over_its_last_half() -> None:
         sums.append((token.updates, token.update["weighted_sum"], token.update["step_size_sum"]))
         (updates, weighted, total), now = sums[call // 2], sums[-1]
         assert updates <= now[0] / 2
-        tail = model._state.units.back((now[1] - weighted) / (now[2] - total))
+        tail = model._state.units.to_original((now[1] - weighted) / (now[2] - total))
         if call % 2 == 0:  # else it begins in the middle of a call
             np.testing.assert_allclose(model.average_, tail, rtol=1e-7)
     assert len(model._state.marks) < 40  # however many calls there are
@@ -351,7 +351,7 @@ def test_the_mechanism_of_a_walk_stays_as_it_was(first: Any, then: Any) -> None:
 @pytest.mark.parametrize(
     ("terms", "claim", "what"),
     [
-        ({}, "not_protected", "neighbours its L_i"),
+        ({}, "not_protected", "disclosed its L_i"),
         (CONSTANTS_ALONE, "protected", "every node, released"),
     ],
 )

@@ -302,7 +302,7 @@ class Other(wl.Objective):
 
 def test_a_plan_binds_only_to_its_own_kind_of_objective() -> None:
     estimator = private(walk="weighted", feature_bound=9.0)
-    problem, _ = estimator.pose(ROWS, LABELS, nodes=OWNERS)
+    problem, _ = estimator.prepare_problem(ROWS, LABELS, nodes=OWNERS)
     plan = estimator.resolve(ROWS, LABELS, nodes=OWNERS)
     plan.bind(problem)
 

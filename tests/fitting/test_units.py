@@ -23,10 +23,10 @@ def test_scores_are_the_same_in_both_units(seed: int, intercept: bool, outputs: 
     units = Units.standard(X, generator.uniform(0.1, 2.0, 8), intercept, targets)
     model = generator.standard_normal((outputs, 4 + intercept))
     scores = units.rows(X) @ model.T + units.target.centre
-    back = units.back(model)
+    back = units.to_original(model)
     given_rows = np.column_stack([X, np.ones(8)]) if intercept else X
     np.testing.assert_allclose(given_rows @ back.T, scores, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(units.back(model[0]), back[0])
+    np.testing.assert_allclose(units.to_original(model[0]), back[0])
 
 
 def test_units_are_those_of_a_standard_scaler() -> None:

@@ -40,7 +40,7 @@ from walklearn.wording import plural
 if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import MlflowCallback
     from walklearn.estimators.random_walk import RandomWalk
-    from walklearn.fitting.prepare import Prepared
+    from walklearn.fitting.training import PreparedFit
     from walklearn.privacy import ModelNoise
     from walklearn.privacy.model_noise import Unit
     from walklearn.tables import Rows, Table
@@ -153,7 +153,7 @@ def train(
         # Warnings and costs come before the run is charged.
         for line in fit.summary:
             console.log(line)
-        for note in notes_on_plan(fit.plan, estimator.graph, fit.posed.problem):
+        for note in notes_on_plan(fit.plan, estimator.graph, fit.problem):
             console.note(note)
         column, delta = data_options.node_column, estimator.delta
         charged = charge_run(table, column, fit.ledger, delta, resume, console.note)
@@ -266,7 +266,7 @@ def _tracker_of(options: dict[str, Any]) -> MlflowCallback | None:
     return MlflowCallback(owners_too=options["track_owners"])
 
 
-def _fit(estimator: RandomWalk, rows: Rows, fit: Prepared, done: int) -> Any:
+def _fit(estimator: RandomWalk, rows: Rows, fit: PreparedFit, done: int) -> Any:
     """Train with a progress bar that starts at `done` updates; return predictions of the rows."""
     from walklearn.progress import progress_bar
 
@@ -290,11 +290,11 @@ def _trained(
     console: Console,
 ) -> Trained:
     """Evaluate the model, log it and note what may surprise."""
-    from walklearn.estimators.result import for_the_owner
+    from walklearn.estimators.result import row_facts
     from walklearn.estimators.statements import is_claimed
     from walklearn.models.score import score_of
 
-    model, owners = estimator.to_model(rows.encoding, target=rows.target), for_the_owner(estimator)
+    model, owners = estimator.to_model(rows.encoding, target=rows.target), row_facts(estimator)
     scores = {"training": score_of(model.kind, predicted, rows.y)}
     if tested is not None:
         scores["test"] = score_of(model.kind, model.predict(tested), tested[rows.target])

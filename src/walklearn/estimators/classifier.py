@@ -11,9 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.random_walk import Checked, RandomWalk
+from walklearn.estimators.random_walk import RandomWalk
 from walklearn.estimators.statements import warn_about_score
 from walklearn.fitting.request import loss_of
+from walklearn.fitting.training import FitInput
 from walklearn.objectives.linear.losses import LOSSES
 
 Array = NDArray[Any]
@@ -70,23 +71,23 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         self
             The fitted estimator.
         """
-        go_on = hasattr(self, "_state")
-        if not go_on and classes is None:
+        resumes = hasattr(self, "_state")
+        if not resumes and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        known = self.classes_ if go_on else np.unique(np.asarray(classes))
+        known = self.classes_ if resumes else np.unique(np.asarray(classes))
         if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
             raise ValueError(f"classes must be the same in every call: they were {known}.")
-        return self.run(self._prepare(X, y, nodes, sample_weight, go_on, known, partial=True))
+        return self.run(self._prepare(X, y, nodes, sample_weight, resumes, known, partial=True))
 
     def _checked(
-        self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None
-    ) -> Checked:
+        self, X: ArrayLike, y: ArrayLike, resumes: bool, classes: Array | None = None
+    ) -> FitInput:
         rows, labels = validate_data(
-            self, X, y, dtype=np.float64, accept_sparse="csr", reset=not go_on
+            self, X, y, dtype=np.float64, accept_sparse="csr", reset=not resumes
         )
         check_classification_targets(labels)
         known = np.unique(labels) if classes is None else classes
-        if go_on and not np.array_equal(known, self.classes_):
+        if resumes and not np.array_equal(known, self.classes_):
             raise ValueError(
                 f"with warm_start the classes must stay: they were {self.classes_}, now {known}."
             )
@@ -94,7 +95,7 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         if unknown.size:
             raise ValueError(f"y has labels {unknown} that are not among the classes {known}.")
         resumed = getattr(self, "_resumed", None)
-        begun = None if go_on or resumed is None else resumed.classes
+        begun = None if resumes or resumed is None else resumed.classes
         if begun is not None and begun != tuple(known.tolist()):
             raise ValueError(
                 f"the model to continue has the classes {begun}, and y has "
@@ -104,7 +105,7 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
             raise ValueError(f"a classifier needs at least 2 classes, y has 1 class: {known}.")
         loss, codes = loss_of(self.loss, len(known)), np.searchsorted(known, labels)
         targets = (codes if loss.takes == "class" else 2 * codes - 1).astype(float)
-        return Checked(rows, targets, loss, known)
+        return FitInput(rows, targets, loss, known)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Compute the scores of rows.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walklearn.estimators.result import details_of, for_the_owner
+from walklearn.estimators.result import details_of, row_facts
 from walklearn.estimators.statements import is_claimed, privacy_of
 from walklearn.extras import package
 
@@ -126,7 +126,7 @@ class MlflowCallback:
         last: dict[str, float] = {}
         if may_tell:
             curves |= trace.metrics
-            last = {"rows": for_the_owner(estimator)["rows"], **(scores or {})}
+            last = {"rows": row_facts(estimator)["rows"], **(scores or {})}
         metrics = [
             (name, float(value), int(updates))
             for name, values in curves.items()

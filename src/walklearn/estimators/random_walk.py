@@ -1,8 +1,7 @@
-"""Parameters, attributes and methods of both estimators.
+"""Parameters, attributes and methods of the estimators.
 
-A fit goes one way: the parameters become a request (`fitting.request`), the rows a problem and a
-plan (`fitting.prepare`), the token walks (`fitting.training`), and the results become attributes
-here, in the units of the given rows.
+The parameters become a request (`fitting.request`), the rows a problem and a plan, the token walks
+(`fitting.training`), and the results become attributes in the units of the given rows.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,11 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from walklearn.estimators.result import model_of, trace_of
 from walklearn.fitting.plan import FitPlan
-from walklearn.fitting.prepare import Given, Prepared, prepare
 from walklearn.fitting.request import FitRequest
 from walklearn.fitting.rounds import Average
-from walklearn.fitting.training import Ended, train
-from walklearn.fitting.training_state import State
+from walklearn.fitting.training import FitInput, FitResult, PreparedFit, prepare, train
+from walklearn.fitting.training_state import TrainingState
 from walklearn.graphs import Graph
 from walklearn.models import Model
 from walklearn.objectives import Problem
@@ -40,15 +38,6 @@ from walklearn.updates.update import Update
 from walklearn.walks import Walk
 
 Array = NDArray[Any]
-
-
-class Checked(NamedTuple):
-    """Checked rows, targets as the loss takes them, the loss, and the labels of a classifier."""
-
-    X: Array
-    targets: Array
-    loss: Loss
-    classes: Array | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -222,7 +211,7 @@ class RandomWalk(BaseEstimator):
     _predicts_numbers: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """An estimator's docstring explains all parameters, which are written here once."""
+        """Add the shared parameters to the docstring of an estimator."""
         super().__init_subclass__(**options)
         if cls.__doc__ and RandomWalk.__doc__:
             shared = RandomWalk.__doc__[RandomWalk.__doc__.index("    Parameters\n") :].rstrip()
@@ -250,10 +239,9 @@ class RandomWalk(BaseEstimator):
         y : array-like of shape (rows,)
             The label or the target of each row.
         nodes : array-like of shape (rows,) or None
-            The name or number of the node that owns each row. By default every row has a node of
-            its own.
+            The name or number of the node that owns each row. By default each row has a node.
         sample_weight : array-like of shape (rows,) or None
-            How many rows each one counts as. By default each counts once.
+            The weight of each row; 1 by default.
 
         Returns
         -------
@@ -271,18 +259,8 @@ class RandomWalk(BaseEstimator):
     ) -> FitPlan:
         """Return the plan that `fit` would run on these rows, without drawing or spending anything.
 
-        The estimator itself stays as it is. Of a graph that is drawn, the plan has one instance;
-        `fit` draws another, unless `random_state` is a number.
-
-        Parameters
-        ----------
-        X, y, nodes, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        FitPlan
-            All choices with their reasons.
+        The estimator stays unchanged. If the graph is drawn, the plan has one instance; `fit` draws
+        another, unless `random_state` is a number.
 
         Examples
         --------
@@ -294,62 +272,50 @@ class RandomWalk(BaseEstimator):
         >>> plan.walk, plan.stop.steps, plan.noise.max_contributions
         (Uniform(), 6758, 50)
         """
-        return self._twin().prepare(X, y, nodes, sample_weight).plan
+        return self._copy().prepare(X, y, nodes, sample_weight).plan
 
-    def pose(
+    def prepare_problem(
         self,
         X: ArrayLike,
         y: ArrayLike,
         nodes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> tuple[Problem, Graph]:
-        """The problem that `fit` would solve on these rows, and the graph it would walk on.
+        """Return the problem that `fit` would solve, in units of training, and its graph.
 
-        Both are what `simulate`, `theory.diagnose` and `advise` take. The estimator itself stays as
-        it is.
-
-        Parameters
-        ----------
-        X, y, nodes, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        problem : Problem
-            In the units that would be trained in.
-        graph : Graph
-            With a node for each owner of rows.
+        `simulate`, `theory.diagnose` and `advise` take both. The estimator stays unchanged.
 
         Examples
         --------
         >>> from sklearn.datasets import load_iris
         >>> from walklearn import RandomWalkClassifier
-        >>> problem, graph = RandomWalkClassifier(graph="ring").pose(*load_iris(return_X_y=True))
+        >>> rows = load_iris(return_X_y=True)
+        >>> problem, graph = RandomWalkClassifier(graph="ring").prepare_problem(*rows)
         >>> problem.loss, problem.aggregate, graph
         (Softmax(classes=3), 'mean', Graph(150 nodes, 150 edges))
         """
-        new = self._twin()
+        new = self._copy()
         new.warm_start = False
-        here = new.prepare(X, y, nodes, sample_weight).posed
-        return here.problem, here.network.graph
+        prepared = new.prepare(X, y, nodes, sample_weight)
+        return prepared.problem, prepared.plan.graph
 
     def to_model(
         self, encoding: Encoding | Sequence[str] | None = None, *, target: str = "target"
     ) -> Model:
-        """Give the fitted model as a `Model`: kept in a directory without pickle, or as ONNX.
+        """Return the fitted model as a `Model`, to save without pickle or to export as ONNX.
 
         Parameters
         ----------
         encoding
-            How columns became the features: the `encoding` of `read_rows`, or the names of columns
-            of numbers; by default those of the data frame that was fitted, else x0, x1, …
+            The encoding of the columns: the `encoding` of `read_rows`, or the names of columns of
+            numbers; by default those of the data frame that was fitted, else x0, x1, …
         target
-            The name of what is predicted.
+            The name of the predicted column.
 
         Returns
         -------
         Model
-            What was learnt, with the ledger.
+            The model, with the ledger.
 
         Examples
         --------
@@ -367,22 +333,13 @@ class RandomWalk(BaseEstimator):
         return model_of(self, encoding, target)
 
     def resume_from(self, model: Model) -> Self:
-        """Let the next `fit` begin with a model that was kept, and with the count of its updates.
+        """Let the next `fit` start from a saved model, and from the number of its updates.
 
-        With memory the token first collects the gradients of all nodes and then ends at the
-        minimiser; the paper's update goes on with the steps that come next. `steps` and `max_steps`
-        count from there. Nothing private is gone on with: how often the rows of a node have shown
-        in a model is not kept with it. Within one process `warm_start` does the same.
-
-        Parameters
-        ----------
-        model
-            What `to_model` gave for the same columns, classes and parameters, read again by
-            `Model.load`.
-
-        Returns
-        -------
-        The estimator itself.
+        "saga" first collects the gradients of all nodes and then converges to the minimiser; "sgd"
+        continues with the next steps. `steps` and `max_steps` count from there. The model must come
+        from the same columns, classes and parameters. A private training cannot be resumed: a model
+        does not contain the number of contributions of each node. Within one process `warm_start`
+        does the same.
 
         Examples
         --------
@@ -402,55 +359,34 @@ class RandomWalk(BaseEstimator):
         y: ArrayLike,
         nodes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> Prepared:
-        """Prepare a fit for `run`: check the rows and resolve the plan, but draw and spend nothing.
+    ) -> PreparedFit:
+        """Check the rows and resolve the plan of a fit, but draw and spend nothing.
 
-        `walklearn train` charges the owner's record between the two steps. `fit` does both.
-
-        Parameters
-        ----------
-        X, y, nodes, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        Prepared
-            The problem, the plan, and the ledger after the run.
+        `run` runs it. `walklearn train` charges the owner's record between the two steps.
         """
-        go_on = self.warm_start and hasattr(self, "_state")
-        return self._prepare(X, y, nodes, sample_weight, go_on)
+        resumes = self.warm_start and hasattr(self, "_state")
+        return self._prepare(X, y, nodes, sample_weight, resumes)
 
-    def _twin(self) -> Self:
+    def _copy(self) -> Self:
         """Return a copy that may draw numbers without any effect on this estimator."""
         new = copy(self)
         new.random_state = deepcopy(self.random_state)
         return new
 
-    def run(self, prepared: Prepared) -> Self:
-        """Let the token walk as prepared, and keep what was learnt.
-
-        Parameters
-        ----------
-        prepared
-            What `prepare` returned.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+    def run(self, prepared: PreparedFit) -> Self:
+        """Let the token walk as prepared, and keep the result."""
         if prepared.request.predicts_numbers != self._predicts_numbers:
-            raise ValueError(f"this fit was prepared by another kind than {type(self).__name__}.")
-        ended = train(prepared, self.callback)
-        self.n_features_in_ = prepared.given.X.shape[1]
-        if prepared.given.names is not None:
-            self.feature_names_in_ = prepared.given.names
+            raise ValueError(f"this fit was prepared by another class than {type(self).__name__}.")
+        result = train(prepared, self.callback)
+        self.n_features_in_ = prepared.rows.X.shape[1]
+        if prepared.rows.names is not None:
+            self.feature_names_in_ = prepared.rows.names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._state = ended.state
+        self._state = result.state
         self.__dict__.pop("_resumed", None)
-        self._set_attributes(ended)
-        self.trace_ = trace_of(self, ended)
+        self._set_attributes(result)
+        self.trace_ = trace_of(self, result)
         fitted = getattr(self.callback, "fitted", None)
         if fitted is not None:
             fitted(self)
@@ -458,9 +394,9 @@ class RandomWalk(BaseEstimator):
 
     @abstractmethod
     def _checked(
-        self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None
-    ) -> Checked:
-        """Check rows and targets; `go_on` says that they follow those of the last call."""
+        self, X: ArrayLike, y: ArrayLike, resumes: bool, classes: Array | None = None
+    ) -> FitInput:
+        """Check rows and targets; resumes: True if they follow those of the last call."""
 
     def _prepare(
         self,
@@ -468,53 +404,49 @@ class RandomWalk(BaseEstimator):
         y: Any,
         nodes: ArrayLike | None,
         sample_weight: ArrayLike | None,
-        go_on: bool,
+        resumes: bool,
         classes: Array | None = None,
         partial: bool = False,
-    ) -> Prepared:
-        """Prepare a call; `partial` says that it is one of partial_fit."""
-        new = copy(self)  # so that this estimator stays as it is until the run
-        checked = new._checked(X, y, go_on, classes)
-        given_names = getattr(new, "feature_names_in_", None)
-        names = [] if given_names is None else list(given_names)
-        if given_names is None and self.schema is not None:
-            names = [f"x{at}" for at in range(new.n_features_in_)]
+    ) -> PreparedFit:
+        """Prepare a call; partial: True for a call of partial_fit."""
+        new = copy(self)  # this estimator stays unchanged until the run
+        rows = new._checked(X, y, resumes, classes)
+        names = getattr(new, "feature_names_in_", None)
+        columns = [f"x{at}" for at in range(new.n_features_in_)] if names is None else list(names)
         target = getattr(y, "name", None)  # under which a schema may declare its scale
         named = self._predicts_numbers and isinstance(target, str)
         request = FitRequest.of(
-            self.get_params(deep=False), names, target if named else None,
-            self._predicts_numbers,
-        )  # fmt: skip
-        state = self._state if go_on else State(resumed=getattr(self, "_resumed", None))
-        given = Given(*checked, given_names, nodes, sample_weight)
-        return prepare(request, given, state, self.random_state, partial)
+            self.get_params(deep=False), columns, target if named else None, self._predicts_numbers
+        )
+        resumed = getattr(self, "_resumed", None)
+        state = self._state if resumes else TrainingState(resumed=resumed)
+        rows = rows._replace(names=names, nodes=nodes, sample_weight=sample_weight)
+        return prepare(request, rows, state, self.random_state, partial)
 
-    def _set_attributes(self, ended: Ended) -> None:
+    def _set_attributes(self, result: FitResult) -> None:
         """Keep the result of a walk, in the units that the rows were given in."""
-        prepared, setting, token = ended.prepared, ended.setting, ended.walked.token
-        here, plan = prepared.posed, prepared.plan
-        objective, update, arrays = setting.visible, setting.update, token.token.update
-        shape = here.problem.model_shape
-        self.weights_ = here.units.back(update.model(objective, arrays).reshape(shape))
-        self.average_ = here.units.back(update.average_model(objective, arrays).reshape(shape))
-        if here.clipped_rows is not None:
-            self.clipped_rows_ = here.clipped_rows
-        if prepared.given.classes is not None:
-            self.classes_ = prepared.given.classes
-        self.interrupted_ = ended.walked.interrupted
-        self.fit_plan_ = plan
+        prepared, setting, token = result.prepared, result.setting, result.walk.token.token
+        problem, plan, update = prepared.prepared_problem, prepared.plan, setting.update
+        self.weights_, self.average_ = (
+            problem.units.to_original(
+                model(setting.visible, token.update).reshape(prepared.problem.model_shape)
+            )
+            for model in (update.model, update.average_model)
+        )
+        if problem.clipped_rows is not None:
+            self.clipped_rows_ = problem.clipped_rows
+        if prepared.rows.classes is not None:
+            self.classes_ = prepared.rows.classes
+        self.interrupted_ = result.walk.interrupted
+        self.fit_plan_, self.ledger_ = plan, prepared.ledger
         self.budget_plan_, self.model_noise_ = plan.budget_plan, plan.noise
-        self.graph_ = plan.graph
-        self.walk_ = setting.walk
-        self.update_ = setting.update
-        self.step_size_ = getattr(setting.update, "step_size", None)
-        self.ledger_ = prepared.ledger
-        self.n_iter_ = token.token.updates
-        self.loss_ = prepared.given.loss  # in the units of the target that was given
+        self.graph_, self.walk_, self.update_ = plan.graph, setting.walk, update
+        self.step_size_ = getattr(update, "step_size", None)
+        self.n_iter_ = token.updates
+        self.loss_ = prepared.rows.loss  # in the units of the target that was given
         used = np.atleast_2d(self.weights_ if plan.stop.average == "none" else self.average_)
-        intercept = prepared.request.intercept
-        coefficients = (used[:, :-1] if intercept else used).copy()
-        intercepts = used[:, -1].copy() if intercept else np.zeros(len(used))
+        coefficients = (used[:, :-1] if plan.intercept else used).copy()
+        intercepts = used[:, -1].copy() if plan.intercept else np.zeros(len(used))
         numbers = self._predicts_numbers
         self.coef_ = coefficients[0] if numbers else coefficients
         self.intercept_ = float(intercepts[0]) if numbers else intercepts

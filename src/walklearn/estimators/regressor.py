@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from walklearn.estimators.random_walk import Checked, RandomWalk
+from walklearn.estimators.random_walk import RandomWalk
 from walklearn.estimators.statements import warn_about_score
 from walklearn.fitting.request import loss_of
+from walklearn.fitting.training import FitInput
 from walklearn.tables.table import reads_as_number
 
 Array = NDArray[Any]
@@ -56,21 +57,21 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         self
             The fitted estimator.
         """
-        go_on = hasattr(self, "_state")
-        return self.run(self._prepare(X, y, nodes, sample_weight, go_on, partial=True))
+        resumes = hasattr(self, "_state")
+        return self.run(self._prepare(X, y, nodes, sample_weight, resumes, partial=True))
 
     def _checked(
-        self, X: ArrayLike, y: ArrayLike, go_on: bool, classes: Array | None = None
-    ) -> Checked:
+        self, X: ArrayLike, y: ArrayLike, resumes: bool, classes: Array | None = None
+    ) -> FitInput:
         try:
             rows, targets = validate_data(
-                self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not go_on
+                self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True, reset=not resumes
             )
             numbers = np.asarray(targets, dtype=np.float64)
         except ValueError:
             _check_numbers(y)
             raise
-        return Checked(rows, numbers, loss_of(self.loss, classes=None))
+        return FitInput(rows, numbers, loss_of(self.loss, classes=None))
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the target of each row.

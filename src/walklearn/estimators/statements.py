@@ -1,29 +1,23 @@
-"""Statements about a fit: what is protected, what is not, and what no claim protects.
-
-A model repeats them, so that it says of itself what its training has revealed of the rows.
-"""
+"""Statements about a fit: protected, unprotected and public facts. A model contains them."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from walklearn.errors import PrivacyWarning
 from walklearn.fitting.plan import FitPlan
 from walklearn.fitting.request import FitRequest
-from walklearn.privacy import ModelNoise
 from walklearn.privacy.accounting.budget import doubt_of_delta
-from walklearn.privacy.accounting.claim import REPLACED, Claim
+from walklearn.privacy.accounting.claim import REPLACED
 from walklearn.privacy.accounting.ledger import SEEDED
 from walklearn.privacy.accounting.printing import format_claim
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
 from walklearn.tables.encoding import Column
 from walklearn.tables.target_scale import TargetScale
 from walklearn.walks import Walk
-from walklearn.walks.disclosure import disclosure_of, reveals_rows
+from walklearn.walks.disclosure import disclosure_of
 from walklearn.wording import often, plural
 
 if TYPE_CHECKING:
@@ -39,134 +33,116 @@ _warned = False
 
 
 def request_of(estimator: RandomWalk) -> FitRequest:
-    """The request of the fit, which parameters that were set since do not change."""
+    """Return the request of the fit, which later changes of parameters do not affect."""
     request = estimator._state.request
     assert request is not None
     return request
 
 
 def is_claimed(estimator: RandomWalk) -> bool:
-    """Whether something is claimed to be protected, so that no more may be told of the rows."""
-    released = estimator.walk_.innermost.release is not None
+    """True if something is claimed to be protected; then no other facts about rows may leave."""
     asked = estimator.fit_plan_.budget.epsilon is not None
-    return released or estimator.model_noise_ is not None or asked
-
-
-def _warnings_of_delta(estimator: RandomWalk, claim: Claim) -> list[str]:
-    """Return a sentence on a δ that is not small. If rows are the unit, their number is public."""
-    nodes = estimator.graph_.node_count
-    rows = estimator.trace_.spec["problem"]["rows"] if claim.unit == "rows" else nodes
-    doubt = doubt_of_delta(claim.delta, rows, claim.unit)
-    return [doubt] if doubt else []
+    released = estimator.walk_.innermost.release is not None
+    return asked or released or estimator.model_noise_ is not None
 
 
 def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
-    """What is protected, what is not, and what counts as public."""
+    """Return the claim, and statements on what is protected, unprotected and public."""
+    plan, noise, request = estimator.fit_plan_, estimator.model_noise_, request_of(estimator)
     protected, exposed = _importance(estimator)
-    noise, request = estimator.model_noise_, request_of(estimator)
-    claim = estimator.ledger_.claim_without_seed(request.privacy.reported_delta)
+    claim = plan.claim_without_seed
     if noise is None:
-        asked = "" if request.privacy.epsilon is None else ", as was asked for (in the clear)"
+        asked = ", as was asked for (in the clear)" * (request.privacy.epsilon is not None)
         exposed[:0] = [
             f"ε = ∞: the model is not protected{asked}.",
             f"{UNPROTECTED_MODEL} A total ε protects it (epsilon and delta).",
         ]
     else:
-        protected.append(_of_the_model(noise))
+        part = "each row's gradient" if noise.protect == "rows" else "the gradient of all its rows"
+        protected.append(
+            f"Contributions of a node to the model, by {noise}: at each visit {part} is clipped, "
+            f"the sum is noised, and a node contributes at most {often(noise.max_contributions)}."
+        )
     if claim.is_private:
         protected.insert(
             0,
             f"{claim}, in this fit alone. For each set of outcomes, P(outcome) ≤ "
             "e^ε · P(outcome with the other rows) + δ.",
         )
-        exposed += _warnings_of_delta(estimator, claim)
+        # If rows are the unit, their number is public.
+        rows = estimator.trace_.spec["problem"]["rows"]
+        units = rows if claim.unit == "rows" else plan.graph.node_count
+        doubt = doubt_of_delta(claim.delta, units, claim.unit)
+        exposed += [doubt] if doubt else []
     exposed.append(
-        "Training ran on one machine that saw all rows, and the accuracy and loss that it tells "
-        "are computed from them: they are for you, not for publishing."
+        "Training ran on one machine with access to all rows, and the accuracy and loss that it "
+        "prints are computed from them: they are for you, not for publishing."
     )
     if estimator._state.interrupted and is_claimed(estimator):
         exposed.append(
-            "The training was interrupted by hand. If that was because of what the loss on the "
-            "rows was, then when it ended tells of them, and no ε covers it."
+            "The training was interrupted by hand. If the reason was the loss on the rows, the "
+            "time of the interruption reveals something about them that no ε covers."
         )
-    released = estimator.walk_.innermost.release is not None
-    simulated = bool(estimator.ledger_.simulated)
     unseeded: dict[str, Any] = {}
-    if simulated and (noise is not None or released):  # everyone can draw the same noise again
+    if plan.protects_nobody:
         unseeded = {"claim_without_seed": claim.to_dict()}
-        without = f"{SEEDED} Train without a seed for a claim."
-        claim, protected, exposed = replace(claim, epsilon=math.inf), [], [without, *exposed]
+        claim, protected = plan.claim, []
+        exposed.insert(0, f"{SEEDED} Train without a seed for a claim.")
     return claim.to_dict() | unseeded | {
-        "simulated": simulated,
+        "simulated": bool(estimator.ledger_.simulated),
         "protected": protected,
         "not_protected": exposed,
         "taken_to_be_public": public_facts(
-            estimator.fit_plan_, getattr(estimator, "classes_", None), request.total_rows
+            plan, getattr(estimator, "classes_", None), request.total_rows
         ),
     }  # fmt: skip
 
 
-def _of_the_model(noise: ModelNoise) -> str:
-    if noise.protect == "rows":
-        what = "each row's gradient is clipped and the sum noised"
-    else:
-        what = "the gradient of all rows of a node is clipped and noised"
-    return (
-        f"What the rows of a node add to the model, by {noise}: at each visit {what}, and a node "
-        f"adds at most {often(noise.max_contributions)}."
-    )
-
-
 def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
-    """What is said of L_i, or of another importance: what of it is protected, and what is not."""
-    walk = estimator.walk_.innermost
+    """Return statements on L_i, or on another importance: protected, and not protected."""
+    walk, disclosure = estimator.walk_.innermost, disclosure_of(estimator.walk_)
     if not estimator.walk_.disclosure_is_known:
-        return [], [f"What {name_of(estimator.walk_)} tells of the rows is not known here."]
-    if disclosure_of(estimator.walk_).scaled_by:
-        return [], ["Steps are scaled by the true L_i of each node, which the model then reveals."]
-    in_the_clear = {
+        return [], [f"The disclosures of {name_of(estimator.walk_)} are unknown."]
+    if disclosure.scaled_by:
+        return [], ["Steps are scaled by the true L_i of each node, which the model reveals."]
+    unprotected = [
         each["mechanism"] == IN_THE_CLEAR
         for each in estimator.ledger_.to_dict()["releases"]
         if each["what"] == "importance"
-    }
-    if True in in_the_clear and not disclosure_of(estimator.walk_).is_unprotected:
-        return [], ["In an earlier call every node told its neighbours its L_i in the clear."]
+    ]
+    if any(unprotected) and not disclosure.is_unprotected:
+        return [], ["In an earlier call every node disclosed its L_i to neighbours in the clear."]
     if walk.release is not None:
         return [_release(estimator, walk)], []
-    if in_the_clear and not reveals_rows(estimator.walk_):
+    if unprotected and not disclosure.reveals_rows:
         return ["The constant L_i of every node, released in an earlier call: see the ledger."], []
-    if reveals_rows(estimator.walk_):
-        what = "constant L_i" if getattr(walk, "importance", None) is None else "importance"
+    given = getattr(walk, "importance", None) is not None
+    if disclosure.reveals_rows:
         return [], [
-            f"The {what} of every node goes to its neighbours in the clear, and it depends on its "
-            "rows. A uniform walk has none."
+            f"The {'importance' if given else 'constant L_i'} of every node, which depends on its "
+            "rows, is disclosed to its neighbours in the clear. A uniform walk discloses none."
         ]
-    if getattr(walk, "importance", None) is not None:
-        return ["Nodes tell each other their degree and an importance declared to be public."], []
-    return ["Nodes tell each other their degree and no constant of their rows."], []
+    more = "an importance declared to be public" if given else "no constant of their rows"
+    return [f"Nodes disclose to each other their degree and {more}."], []
 
 
 def _release(estimator: RandomWalk, walk: Any) -> str:
-    """What is claimed of a release: by a share of ε and δ, or by the walk's own mechanism."""
+    """Return the statement on a release, by a share of ε and δ, or by the walk's own mechanism."""
     low, high = walk.mechanism.bounds
     text = (
         f"The constant L_i of every node, released by {walk.mechanism} within the public bounds "
         f"{low:.4g} to {high:.4g}"
     )
-    budget = estimator.fit_plan_.budget
+    budget, ledger = estimator.fit_plan_.budget, estimator.ledger_
     target: tuple[float | None, float | None] | None = (budget.epsilon, budget.delta)
     if estimator.budget_plan_ is not None:
         target = estimator.budget_plan_.constants
-    times = max(
-        charge.times
-        for node in range(estimator.ledger_.nodes)
-        for charge in estimator.ledger_.charges(node)
-        if charge.what == "importance"
-    )
+    charges = (charge for node in range(ledger.nodes) for charge in ledger.charges(node))
+    times = max(charge.times for charge in charges if charge.what == "importance")
     if times > 1:
-        return f"{text}; it was released {times} times, and the ledger tells what that costs."
+        return f"{text}; it was released {times} times, and the ledger has the cost."
     if target is None or target[0] is None:
-        return f"{text}; the ledger tells its cost."
+        return f"{text}; the ledger has the cost."
     return (
         f"{text}: {format_claim(target[0], target[1] or 0.0)} of this number alone, if "
         f"{REPLACED[getattr(walk.mechanism, 'protect', 'node')]}."
@@ -174,14 +150,14 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
 
 
 def name_of(walk: Walk) -> str:
-    """The walk with what it was asked to do, without what was drawn."""
+    """Return the walk as it was asked for, without its release."""
     return repr(walk.with_innermost(walk.innermost.before_release()))
 
 
 def public_facts(
     plan: FitPlan, classes: Sequence[Any] | None, total_rows: float | None
 ) -> list[str]:
-    """Return what is taken to be public of a fit: the network, the task and the settings.
+    """Return what counts as public in a fit: the network, the task and the settings.
 
     classes: the labels; None for a target that is a number.
     """
@@ -205,8 +181,8 @@ def public_facts(
     if given:
         facts.append(f"Declared numbers: {', '.join(given)}.")
     facts.append(
-        "The settings: loss, penalty, walk, step size, number of updates, clip, noise, and how "
-        "often a node contributes at most."
+        "The settings: loss, penalty, walk, step size, number of updates, clip, noise, and the cap "
+        "on contributions of a node."
     )
     return facts
 
@@ -214,7 +190,7 @@ def public_facts(
 def public_columns(
     columns: Sequence[Column], target: str, scale: TargetScale | None = None
 ) -> list[str]:
-    """Return what is taken to be public of the columns, with their declared scales.
+    """Return what counts as public about the columns, with their declared scales.
 
     scale: that of a target that is a number.
 
@@ -241,7 +217,7 @@ def _written(column: Column) -> str:
 def warn_about_score(estimator: RandomWalk) -> None:
     """Issue a `PrivacyWarning` at the first score of a private estimator in this process.
 
-    A fit with a seed makes no claim, but it rehearses a private fit: it is warned of as well.
+    A fit with a seed makes no claim, but it rehearses a private fit and warns as well.
     """
     global _warned
     if not _warned and is_claimed(estimator):

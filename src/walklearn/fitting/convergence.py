@@ -1,13 +1,13 @@
-"""When a walk with memory has arrived: the token knows the gradient of f, and it is next to 0.
+"""Convergence of a walk with memory: the token knows the gradient of f, and it is close to 0.
 
-What the token carries tells ∇f as far as it was seen, s/n + λw. The walk has arrived when its part
-that leads on within W is at most
+The token carries ∇f as far as it is known, s/n + λw. The walk has converged if the part of it that
+does not lead out of W is at most
 
     tolerance · λ · ‖w‖
 
-and stayed so while every node was visited once more: s is made of gradients as old as the last
+and has been so while every node was visited once more: s consists of gradients as old as the last
 visit of each node. Then ‖w − w*‖ ≤ ‖∇f‖/λ is about `tolerance` of ‖w‖. Without a penalty there is
-no such λ, and a thousandth of the curvature L̂ stands for it.
+no such λ, and a thousandth of the curvature L̂ replaces it.
 
 >>> import numpy as np
 >>> from walklearn.objectives import Problem
@@ -33,37 +33,37 @@ from walklearn.simulation.batches import WalkBatch
 
 Array = NDArray[Any]
 
-# A look costs as much as some hundred hops. So between two looks there are at least so many, as
-# many as there are nodes, and a share of all hops so far: a walk is that much longer than need be.
+# A check costs as much as some hundred hops. The hops between two checks are therefore at least
+# MIN_HOPS, the number of nodes, and a share of all hops so far, by which a walk may be too long.
 MIN_HOPS, SHARE = 500, 1 / 16
-FLAT = 1e-3  # of L̂: stands for λ where there is no penalty
-ROUNDING = 1e-10  # of the first gradient that was known of all nodes: w* may be 0
+FLAT = 1e-3  # of L̂: replaces λ if there is no penalty
+ROUNDING = 1e-10  # of the first known gradient: w* may be 0
 
 
 def remaining_gradient(problem: Problem, model: Array, gradient: Array, curvature: float) -> float:
-    """Return the length of ∇f, as the token knows it, as far as it leads on within W."""
+    """Return the length of the known ∇f, without the part that leads out of W."""
     length = 1.0 / max(curvature + problem.penalty, np.finfo(float).tiny)
     moved = problem.domain.project(model - length * gradient)
     return float(np.linalg.norm((model - moved) / length))
 
 
 @dataclass(eq=False)
-class Arrival:
-    """Looks at a walk now and then, and says when it has arrived."""
+class Convergence:
+    """Repeated checks of a walk for convergence."""
 
     tolerance: float
-    ratio: float = np.inf  # what remains of the gradient, in units of what is tolerated
+    ratio: float = np.inf  # of the remaining gradient to the largest that is tolerated
     _rounding: float | None = None
-    _since: Array | None = None  # how often each node was visited when the gradient became small
+    _visits: Array | None = None  # of each node when the gradient became small
 
     @staticmethod
     def hops(batch: WalkBatch) -> int:
-        """How many updates to make before the next look."""
+        """Return the number of updates before the next check."""
         nodes, so_far = int(batch.objective.nodes), int(batch.visits.sum())
         return max(MIN_HOPS, nodes, int(SHARE * so_far))
 
-    def has_come(self, batch: WalkBatch) -> bool:
-        """Whether the gradient is small, and was at all looks while every node was visited."""
+    def is_reached(self, batch: WalkBatch) -> bool:
+        """Return True if the gradient was small at all checks since every node was visited."""
         problem, update = batch.objective, batch.setting.update
         token = batch.positions[0].token.update
         gradient = update.known_gradient(problem, token)
@@ -77,7 +77,7 @@ class Arrival:
         tolerated = self.tolerance * strength * float(np.linalg.norm(model)) + self._rounding
         self.ratio = remains / tolerated if tolerated else float(remains > 0)
         if self.ratio > 1.0:
-            self._since = None
-        elif self._since is None:
-            self._since = batch.visits.copy()
-        return self._since is not None and bool((batch.visits > self._since).all())
+            self._visits = None
+        elif self._visits is None:
+            self._visits = batch.visits.copy()
+        return self._visits is not None and bool((batch.visits > self._visits).all())

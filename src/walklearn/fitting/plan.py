@@ -146,7 +146,7 @@ class FitPlan:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """The claims for everything that leaves a node; empty if noise comes from a seed."""
-        return () if self._protects_nobody else (self.claim,)
+        return () if self.protects_nobody else (self.claim,)
 
     @cached_property
     def claim(self) -> Claim:
@@ -162,7 +162,7 @@ class FitPlan:
         return self.ledger().claim_without_seed(self.budget.reported_delta)
 
     @cached_property
-    def _protects_nobody(self) -> bool:
+    def protects_nobody(self) -> bool:
         """True if there is noise, and everybody can draw it again."""
         return self.ledger().has_seeded_noise
 
@@ -362,7 +362,7 @@ class FitPlan:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         content = {**self.claim.to_dict(), "simulated": self.ledger().simulated, **self._choices()}
-        if self._protects_nobody:
+        if self.protects_nobody:
             content["claim_without_seed"] = self.claim_without_seed.to_dict()
         if self.budget_plan is not None:
             content["noise_to_signal"] = self.noise_to_signal
@@ -466,7 +466,7 @@ class FitPlan:
         """The claim as a sentence; if noise comes from a seed, the claim without the seed."""
         alone = ", in this fit alone" if self.claim_without_seed.is_private else ""
         sentence = f"{self.claim_without_seed}{alone}."
-        if not self._protects_nobody:
+        if not self.protects_nobody:
             return sentence
         return f"No privacy claim, because the noise comes from a seed. Without it: {sentence}"
 

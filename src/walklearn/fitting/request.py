@@ -1,6 +1,6 @@
 """The settings of a fit, checked once and read once.
 
-A `random_state` makes everything repeatable, the releases too: they then protect nobody, and the
+A `random_state` makes everything repeatable, also the releases: they then protect nobody, and the
 ledger says "simulated". Without one the releases come from the operating system's entropy.
 
 >>> seeds_of(7, call=0).walk.spawn_key, seeds_of(None, call=0).simulated
@@ -15,19 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walklearn.checks import check_choice, check_kind, check_number, check_whole, is_number
-from walklearn.fitting.rounds import Average
+from walklearn.checks import (
+    check_choice,
+    check_kind,
+    check_number,
+    check_whole,
+    is_number,
+    is_whole,
+)
 from walklearn.objectives import Aggregate
 from walklearn.objectives.linear.domains import Domain
 from walklearn.objectives.linear.losses import LOSSES, Loss, Softmax
 from walklearn.privacy import MECHANISMS, ModelNoise, PrivacySettings
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.settings import declared_lengths
-from walklearn.streams import Streams, generators
 from walklearn.tables.encoding import Column, Encoding
 from walklearn.tables.schema import Schema, from_rows_message
 from walklearn.tables.target_scale import TargetScale
-from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import EXPONENT
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
@@ -37,18 +41,22 @@ from walklearn.walks.disclosure import check_scale, mechanism_of
 from walklearn.wording import as_given, listed
 
 MEANS = ("tail", "all")
-AVERAGES = ("auto", *MEANS, "none")
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "average": ("auto", *MEANS, "none"), "model": (None, IN_THE_CLEAR),
+    "fit_intercept": (True, False), "warm_start": (True, False),
+    "standardise": ("auto", True, False),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class FitRequest:
-    """The settings of a fit, whatever the rows.
+    """The settings of a fit, independent of the rows.
 
     walk: without laziness if `laziness` is None, which chooses it by the graph. privacy: with the
-    bound on the length of a row that the columns declare; feature_bound: the one that rows are
+    bound on the length of a row that the columns declare; feature_bound: the bound that rows are
     shortened to. columns: those of X as the schema declares them; None without a schema.
     target: the public centre and spread of a target that is a number; None if there is none.
-    is_private: True if something is protected, so that nothing may depend on the rows unprotected.
+    is_private: True if something is protected; then nothing unprotected may depend on the rows.
     """
 
     walk: Walk
@@ -92,7 +100,7 @@ class FitRequest:
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in settings.items()
         }
-        step = _check_parameters(given)
+        _check_parameters(given)
         privacy = PrivacySettings(
             given["epsilon"], given["delta"], given["protect"], model=given["model"],
             mechanism=given["mechanism"], noise=given["model_privacy"], max_rows=given["max_rows"],
@@ -104,24 +112,21 @@ class FitRequest:
         encoding = None if declared is None else Encoding(declared)
         lengths = declared_lengths(encoding, given["row_length"], given["feature_bound"])
         if schema and given["epsilon"] is not None and not any(lengths.values()):
-            _refuse_undeclared(given["epsilon"], schema, columns)
+            _check_declared(given["epsilon"], schema, columns)
         privacy = replace(privacy, feature_bound=lengths["feature_bound"])
         walk = walk_of(given["walk"], given["laziness"], privacy.covers_constants_alone)
-        private = _is_private(privacy, walk)
-        hidden = privacy.hides_row_counts and given["total_rows"] is None
+        # A walk may hold what the nodes released before.
+        private = privacy.asks or walk.is_private or mechanism_of(walk) is not None
         if private:
-            _refuse_scales_from_rows(given["standardise"], schema)
-        elif schema is not None and given["standardise"] is True:
-            raise ValueError(
-                "standardise=True takes the scale of columns from the rows, and the schema "
-                "declares it: leave one of them out."
-            )
+            check_scale(walk)
+        _check_standardise(given["standardise"], schema, private)
+        hidden = privacy.hides_row_counts and given["total_rows"] is None
         same = (
             "graph", "update", "batch", "average", "steps", "max_steps", "tol",
             "penalty", "domain", "feature_bound", "total_rows",
         )  # fmt: skip
         return cls(
-            walk, **{name: given[name] for name in same}, step_size=step,
+            walk, **{name: given[name] for name in same}, step_size=step_of(given["step_size"]),
             laziness=given["laziness"] if isinstance(given["walk"], str) else 0.0,
             intercept=bool(given["fit_intercept"]), aggregate="node-mean" if hidden else "mean",
             privacy=privacy, row_length=lengths["row_length"],
@@ -138,41 +143,6 @@ class FitRequest:
             self.intercept, self.target,
         )  # fmt: skip
 
-    def chosen_update(self, partial: bool) -> Update | None:
-        """Return the update that is given, or the default; None for `Sgd` with a step to choose.
-
-        The default is Saga, unless something is private, rows come as a stream (`partial`), or a
-        step size or an average is given.
-        """
-        update = self.update
-        if update == "auto":
-            gives_steps = self.step_size is not None or self.average in MEANS
-            return None if self.is_private or partial or gives_steps else Saga()
-        if update == Sgd.name:
-            return None
-        chosen: Update = UPDATES.by_name(update)() if isinstance(update, str) else update
-        if partial and chosen.converges:
-            raise ValueError(
-                f"partial_fit takes gradient steps on a stream of rows, and {chosen!r} converges "
-                'on fixed rows only. Leave update at "auto", or call fit.'
-            )
-        if self.is_private and (chosen.discloses or chosen.needs):
-            raise ValueError(
-                f"update={update!r} stores gradients and curvature, which the token would carry "
-                'unprotected. Leave update at "auto", or drop what is private.'
-            )
-        return chosen
-
-    def chosen_average(self, update: Update | None) -> Average:
-        """Return which model predicts; steps that ε has chosen are short: their average lags."""
-        if not getattr(update, "average", update is None):
-            return "none"
-        if self.average != "auto":
-            chosen: Average = self.average  # type: ignore[assignment]
-            return chosen
-        privacy = self.privacy
-        return "tail" if privacy.epsilon is None or not privacy.protects_model else "none"
-
 
 def walk_of(
     walk: str | Walk, laziness: float | None = 0.0, covers_constants_alone: bool = False
@@ -185,8 +155,8 @@ def walk_of(
     if isinstance(walk, Walk):
         if laziness:
             raise ValueError(
-                f"laziness={laziness!r} is for walks given by name: say {type(walk).__name__}"
-                f"(laziness={laziness!r}) instead."
+                f"laziness={laziness!r} is for walks given by name. Use {type(walk).__name__}"
+                f"(laziness={laziness!r})."
             )
         return walk
     name = ("weighted" if covers_constants_alone else "uniform") if walk == "auto" else walk
@@ -200,17 +170,6 @@ def walk_of(
     return kind.unbiased(laziness=laziness or 0.0)
 
 
-def _is_private(privacy: PrivacySettings, walk: Walk) -> bool:
-    """True if anything is protected; refuse a walk whose steps would reveal it.
-
-    The nodes may also have released something before, which the walk then holds.
-    """
-    if not (privacy.asks or walk.is_private or mechanism_of(walk) is not None):
-        return False
-    check_scale(walk)
-    return True
-
-
 def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tuple[Column, ...]:
     """Return the columns of X as the schema declares them; others are unchanged."""
     if target is not None and target not in columns:
@@ -218,37 +177,42 @@ def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tup
     if schema.categories:
         raise ValueError(
             f"the schema declares categories of {listed(list(schema.categories))}, and X has "
-            "numbers only: encode columns of text first (files.read_rows(..., schema=...))."
+            "numbers only. Encode columns of text first (files.read_rows(..., schema=...))."
         )
     return tuple(schema.applied(Encoding.of_numbers(list(columns))).columns)
 
 
-def _refuse_undeclared(epsilon: float, schema: Schema, columns: Sequence[str]) -> None:
+def _check_declared(epsilon: float, schema: Schema, columns: Sequence[str]) -> None:
     """Raise an error if ε needs the scale of a column that the schema does not declare."""
     undeclared = schema.undeclared(list(columns))
     if undeclared:
         raise ValueError(
             f"epsilon = {epsilon:g} needs a public scale of every column, and the schema "
-            f"declares none of {listed(undeclared)}: add a centre and spread, or a range, known "
-            "without looking at the rows ('*' stands for all that are not named)."
+            f"declares none of {listed(undeclared)}. Add a centre and spread, or a range, known "
+            "without looking at the rows ('*' stands for all other columns)."
         )
 
 
-def _refuse_scales_from_rows(standardise: Any, schema: Schema | None) -> None:
-    """Refuse scales that come from the rows: under privacy they would leak."""
-    if standardise is True:
+def _check_standardise(standardise: Any, schema: Schema | None, is_private: bool) -> None:
+    """Refuse scales that come from the rows if they would leak, or if the schema declares them."""
+    if is_private and standardise is True:
         raise ValueError(
             "standardise=True takes the scale of every column from the rows, which would leak. "
             "Declare public scales (schema=...), and leave standardise out."
         )
-    if schema is not None and schema.from_rows:
+    if is_private and schema is not None and schema.from_rows:
         raise ValueError(from_rows_message(schema))
+    if schema is not None and standardise is True:
+        raise ValueError(
+            "standardise=True takes the scale of columns from the rows, and the schema "
+            "declares it. Leave one of them out."
+        )
 
 
 def _target_scale(
     given: Mapping[str, Any], schema: Schema | None, target: str | None, predicts_numbers: bool
 ) -> TargetScale | None:
-    """Return the public centre and spread of the target; None where they are not given.
+    """Return the public centre and spread of the target; None if they are not given.
 
     Refuse half of a scale, a useless one, and noise for numbers without one.
     """
@@ -256,50 +220,55 @@ def _target_scale(
     if (centre is None) != (spread is None):
         one, other = ("target_centre", "target_spread")[:: 1 if spread is None else -1]
         raise ValueError(f"{one} was given without {other}. Pass both.")
+    is_private = given["epsilon"] is not None or given["model_privacy"] is not None
+    scale = None
     if spread is not None:
         if not predicts_numbers:
             raise ValueError(
                 "target_centre and target_spread are for RandomWalkRegressor: classes have no "
                 "scale. Leave them out."
             )
-        check_number("target_centre", centre)
-        check_number("target_spread", spread, above=0.0)
-    scale = None
-    if spread is not None:
-        scale = TargetScale(float(centre), float(spread))
+        centre = check_number("target_centre", centre)
+        scale = TargetScale(centre, check_number("target_spread", spread, above=0.0))
     elif schema is not None and target is not None:
         scale = schema.target_scale(target)
-    is_private = given["epsilon"] is not None or given["model_privacy"] is not None
     if scale is not None and (spread is not None or is_private):
         scale.check_intercept(bool(given["fit_intercept"]), "Pass fit_intercept=True")
     if scale is None and predicts_numbers and is_private and given["model"] is None:
         asked = "model_privacy" if given["epsilon"] is None else "epsilon"
         raise ValueError(
-            f"{asked} for regression needs a public centre and spread of the target, for the noise "
-            "is made for targets of spread 1. Pass target_centre, a typical target, and "
-            "target_spread, how far targets typically are from it, both known without looking at "
-            "the rows."
+            f"{asked} for regression needs a public centre and spread of the target, because the "
+            "noise is for targets of spread 1. Pass target_centre, a typical target, and "
+            "target_spread, the typical deviation from it, both known without looking at the rows."
         )
     return scale
 
 
-def _check_parameters(given: Mapping[str, Any]) -> StepSize | None:
-    """Check the parameters that do not depend on the data; return the step size."""
+def _check_parameters(given: Mapping[str, Any]) -> None:
+    """Check each parameter for itself."""
     for name in ("steps", "max_steps", "batch"):
         if given[name] is not None:
             check_whole(name, given[name])
+    for name in ("row_length", "feature_bound", "max_rows", "total_rows"):
+        if given[name] is not None:
+            check_number(name, given[name], above=0.0)
+    check_number("penalty", given["penalty"], minimum=0.0)
     if given["tol"] is not None:
         check_number("tol", given["tol"], minimum=0.0)
-    check_choice("average", given["average"], AVERAGES)
-    for name in ("fit_intercept", "warm_start"):
-        check_choice(name, given[name], (True, False))
-    check_choice("standardise", given["standardise"], ("auto", True, False))
+    for name, choices in _CHOICES.items():
+        check_choice(name, given[name], choices)
     wanted = "None or a domain such as domains.Ball(10.0)"
     check_kind("domain", given["domain"], Domain | None, wanted)
-    check_number("penalty", given["penalty"], minimum=0.0)
     _check_update(given["update"], given["step_size"], given["average"])
-    _check_privacy(given)
-    return step_of(given["step_size"])
+    if given["mechanism"] is not None:
+        MECHANISMS.by_name(given["mechanism"])
+    if given["model_privacy"] is not None and type(given["model_privacy"]) is not ModelNoise:
+        raise ValueError(
+            "model_privacy must be a privacy.ModelNoise itself, because nothing can be claimed for "
+            f"another class, got {type(given['model_privacy']).__name__}."
+        )
+    if given["epsilon"] is None and given["model"] is not None:
+        raise ValueError("model was given without epsilon. Pass both.")
 
 
 def step_of(step_size: Any) -> StepSize | None:
@@ -324,48 +293,43 @@ def _check_update(update: Any, step_size: Any, average: str) -> None:
         )
     if step_size is not None and update not in ("auto", Sgd.name):
         raise ValueError(
-            f"step_size is for the paper's update and would say nothing to update={update!r}: "
-            "leave it out, or give the update its own, such as updates.Saga(ConstantStep(0.1))."
+            f"step_size is for update='sgd' and has no effect on update={update!r}. Leave it out, "
+            "or give the update a step, such as updates.Saga(ConstantStep(0.1))."
         )
     if average in MEANS and not (update in ("auto", Sgd.name) or getattr(update, "average", False)):
         raise ValueError(
-            f"average={average!r} is for the paper's update: of update={update!r} the last model "
+            f"average={average!r} is for update='sgd'; with update={update!r} the last model "
             "converges. Leave average out."
         )
 
 
 class Seeds(NamedTuple):
-    """Seeds for the graph and the walk, and what draws the releases (None: the system)."""
+    """Seeds of the graph and the walk, and the source of releases (None: the system's entropy)."""
 
     graph: np.random.SeedSequence
     walk: np.random.SeedSequence
     release: np.random.Generator | None
-    simulated: bool
 
     @property
-    def streams(self) -> Streams:
-        """Random streams of the walk."""
-        return generators(self.walk)
+    def simulated(self) -> bool:
+        """True if releases come from a seed."""
+        return self.release is not None
 
 
 def seeds_of(random_state: Any, call: int) -> Seeds:
     """Return the seeds of this call, from an integer, a RandomState, a Generator or None."""
-    simulated = random_state is not None
-    if random_state is None:
-        root = np.random.SeedSequence()
-    elif isinstance(random_state, np.random.RandomState):
+    root = np.random.SeedSequence()
+    if isinstance(random_state, np.random.RandomState):
         root = np.random.SeedSequence(random_state.randint(2**32, size=4, dtype=np.uint64).tolist())
     elif isinstance(random_state, np.random.Generator):
         root = np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
-    elif isinstance(random_state, int | np.integer) and random_state >= 0:
+    elif random_state is not None:
+        kinds = "None, a whole number of at least 0, a RandomState or a Generator"
+        if not is_whole(random_state) or random_state < 0:
+            raise ValueError(f"random_state must be {kinds}, got {random_state!r}.")
         root = np.random.SeedSequence(int(random_state), spawn_key=(call,))
-    else:
-        raise ValueError(
-            "random_state must be None, a whole number of at least 0, a RandomState or a "
-            f"Generator, got {random_state!r}."
-        )
     graph, walk, release = root.spawn(3)
-    return Seeds(graph, walk, np.random.default_rng(release) if simulated else None, simulated)
+    return Seeds(graph, walk, None if random_state is None else np.random.default_rng(release))
 
 
 def loss_of(loss: Any, classes: int | None) -> Loss:
@@ -381,62 +345,46 @@ def loss_of(loss: Any, classes: int | None) -> Loss:
     if isinstance(chosen, str) and chosen in LOSSES and LOSSES[chosen].takes in takes:
         chosen = LOSSES[chosen]()
     if not isinstance(chosen, Loss) or (numbers and chosen.takes != "number"):
-        kind, such = ("regressor", "Huber(10.0)") if numbers else ("classifier", "SquaredHinge()")
-        names = ", ".join(name for name, known in LOSSES.items() if known.takes == takes[0])
+        kind = "regression" if numbers else "classification"
+        such = "Huber(10.0)" if numbers else "SquaredHinge()"
+        names = ", ".join(repr(name) for name, known in LOSSES.items() if known.takes == takes[0])
         raise ValueError(
-            f"there is no such loss for a {kind}: choose {names}, or a loss such as losses.{such}, "
-            f"got {as_given(loss)}."
+            f"{as_given(loss)} is not a {kind} loss. Use {names}, or a loss such as losses.{such}."
         )
     if classes is None:
         return chosen
     if (classes > 2) != (chosen.takes == "class"):
         raise ValueError(
-            f"{chosen!r} does not tell {classes} classes apart. Use the logistic loss, which is "
+            f"{chosen!r} cannot separate {classes} classes. Use the logistic loss, which is "
             "softmax for more than two."
         )
     return chosen.for_classes(classes)
 
 
-def _check_privacy(given: Mapping[str, Any]) -> None:
-    for name in ("row_length", "feature_bound", "max_rows", "total_rows"):
-        if given[name] is not None:
-            check_number(name, given[name], above=0.0)
-    if given["mechanism"] is not None:
-        MECHANISMS.by_name(given["mechanism"])
-    if given["model_privacy"] is not None and type(given["model_privacy"]) is not ModelNoise:
-        raise ValueError(
-            "model_privacy must be a privacy.ModelNoise itself, because nothing can be claimed for "
-            f"another class, got {type(given['model_privacy']).__name__}."
-        )
-    check_choice("model", given["model"], (None, IN_THE_CLEAR))
-    if given["epsilon"] is None and given["model"] is not None:
-        raise ValueError("model goes with epsilon: pass epsilon, too.")
-
-
 def check_cap(privacy: PrivacySettings, total_rows: float | None) -> None:
-    """Refuse a cap on the rows of a node that looks as if it hid their number."""
+    """Refuse a cap that cannot hide the number of rows of a node."""
     if privacy.max_rows is None or total_rows is not None:
         return
     if privacy.asks and privacy.unit == "rows":
         raise ValueError(
-            "max_rows does not hide how many rows a node has if rows are the unit: their number "
-            'shows in what the node adds. Pass protect="node", which hides it; or total_rows too, '
+            "max_rows does not hide the number of rows of a node if rows are the unit: the "
+            'contributions reveal it. Pass protect="node", which hides it; or also total_rows, '
             "for public bounds; or leave max_rows out."
         )
 
 
 def _check_public_facts(given: Mapping[str, Any], privacy: PrivacySettings) -> None:
-    """Refuse a cap that looks as if it hid row counts, and ε for the model without facts."""
+    """Refuse a cap that hides nothing, and ε for the model without public facts."""
     check_cap(privacy, given["total_rows"])
     if privacy.epsilon is None or not privacy.protects_model:
         return
     if not privacy.delta:
-        raise ValueError("Gaussian noise on the model never gives delta = 0: such as 1e-5 will do.")
+        raise ValueError("Gaussian noise on the model needs delta > 0. Pass delta, such as 1e-5.")
     if all(given[name] is None for name in ("schema", "row_length", "feature_bound")):
         raise ValueError(
-            f"epsilon = {privacy.epsilon:g} needs public facts about the rows, and what is taken "
-            "from the rows would leak. Declare what is typical of the columns by "
-            "schema={'*': {'centre': 0, 'spread': 1}}; or, where rows are in such units, pass "
-            "row_length, how long they typically are; or feature_bound, a length that rows are "
+            f"epsilon = {privacy.epsilon:g} needs public facts about the rows; numbers computed "
+            "from the rows would leak. Declare typical values of the columns by "
+            "schema={'*': {'centre': 0, 'spread': 1}}; or, if rows are in such units, pass "
+            "row_length, their typical length; or feature_bound, a length that rows are "
             "shortened to."
         )

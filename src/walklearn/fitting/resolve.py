@@ -1,27 +1,27 @@
 """Resolve a request and the public facts about its data into a plan.
 
 ε and δ are the total for the model and for the disclosures of L_i, if the walk makes any.
-`plan_budget`
-splits them by public facts. The walk "auto" discloses nothing, so the whole budget goes to the
-model. If the model is unprotected, ε covers the constants L_i alone, and the total is ε = ∞.
+`plan_budget` splits them by public facts. The walk "auto" discloses nothing, so that the model gets
+the whole budget. If the model is unprotected, ε covers the constants L_i alone, and the total is
+ε = ∞.
 
-If anything is private, nothing else may be computed from the rows and revealed: not the units, not
-the step size, not the length of the walk. The number of rows of a node is public if the unit is a
-row, and hidden if it is the node. M is then a public number that is given (`total_rows`), or every
-node counts the same ("node-mean").
+If anything is private, no number computed from the rows may be revealed otherwise: not the units,
+not the step size, not the length of the walk. The number of rows of a node is public if the unit is
+a row, and hidden if it is the node. M is then a public number (`total_rows`), or every node counts
+the same ("node-mean").
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from walklearn.checks import check_kind, check_number
 from walklearn.fitting.plan import FitPlan, Reason, noise_length, released
-from walklearn.fitting.request import FitRequest, walk_of
+from walklearn.fitting.request import MEANS, FitRequest, walk_of
 from walklearn.fitting.rounds import Stopping
 from walklearn.graphs import Graph
 from walklearn.objectives import Aggregate, Problem
@@ -41,6 +41,7 @@ from walklearn.privacy import (
 from walklearn.privacy.accounting.printing import format_claim
 from walklearn.privacy.mechanisms.comparison import Comparison
 from walklearn.privacy.protection import Protection
+from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import (
     FIRST_CHECK,
@@ -49,8 +50,8 @@ from walklearn.updates.step_choice import (
     public_step,
     public_steps,
 )
-from walklearn.updates.step_sizes import ConstantStep
-from walklearn.updates.update import Update
+from walklearn.updates.step_sizes import ConstantStep, StepSize
+from walklearn.updates.update import UPDATES, Update
 from walklearn.walks import Uniform, Walk
 from walklearn.walks.disclosure import (
     check_disclosure_known,
@@ -61,12 +62,16 @@ from walklearn.walks.disclosure import (
 from walklearn.wording import plural
 
 LAZINESS = 0.1
-# By default a walk ends when a doubling changes the loss by this share of what zeros lose, or, with
-# memory, when the gradient that is left is this share of the penalty's.
-SETTLED, ARRIVED = 3e-3, 1e-4
-# Updates for each node with new rows in a call of partial_fit: as many would see 63 % of them.
-VISITS = 5
+# Default tolerances: of the change of the loss by a doubling of the walk, relative to the loss of
+# zeros; and of the gradient of a walk with memory, relative to that of the penalty.
+LOSS_TOLERANCE, GRADIENT_TOLERANCE = 3e-3, 1e-4
+VISITS = 5  # updates for each node with new rows in a call of partial_fit
 AS_ASKED = "as asked for."
+ABOUT_SAGA = (
+    "Saga, because it converges to the minimiser, whereas SGD only comes close. Each node keeps "
+    "one number per row and class, and the token carries the sum of gradients beside the model. "
+    "Saga finds its own step."
+)
 
 
 def advise(
@@ -85,9 +90,9 @@ def advise(
     graph
         Communication graph.
     about
-        Public facts about the data. Of a problem these are its loss, penalty, aggregate and size
-        and, unless the node is the unit, its numbers of rows; its features and targets are not
-        used. If the node is the unit, a problem must have aggregate="node-mean".
+        Public facts about the data. Those of a problem are its loss, penalty, aggregate and size
+        and, unless the node is the unit, its numbers of rows; features and targets are not used.
+        If the node is the unit, a problem must have aggregate="node-mean".
     privacy
         The total (ε, δ) for everything that leaves a node because of its rows, and its unit. It
         needs the length of a row: typical (`PublicFacts.row_length`) or at most
@@ -95,9 +100,9 @@ def advise(
     loss, penalty
         The objective; a problem brings its own. The default loss is the logistic one.
     intercept
-        Whether the model has an intercept, a further feature that is 1 in each row: by default
-        one for public facts, which do not count it, and none for a problem, of which it would be
-        the last column.
+        True if the model has an intercept, a further feature that is 1 in each row. The default
+        is True for public facts, which do not count it, and False for a problem, whose last column
+        it would be.
 
     Returns
     -------
@@ -112,7 +117,18 @@ def advise(
     >>> plan.walk, plan.noise.max_contributions, round(plan.noise_to_signal, 2)
     (Uniform(laziness=0.1), 50, 0.02)
     """
-    privacy, intercept = _checked(graph, about, privacy, intercept)
+    check_kind("graph", graph, Graph, "a Graph, such as graphs.ring(20)")
+    check_kind("about", about, Problem | PublicFacts, "a PublicFacts or a Problem")
+    check_kind("privacy", privacy, PrivacySettings | None, "a PrivacySettings or None")
+    if graph.node_count != about.nodes:
+        raise ValueError(
+            f"the graph has {graph.node_count} nodes, and the {type(about).__name__} "
+            f"{about.nodes}. Pass a graph with as many nodes."
+        )
+    privacy = privacy or PrivacySettings()
+    if privacy.model is not None and privacy.epsilon is None:
+        raise ValueError("model was given without epsilon. Pass both.")
+    intercept = isinstance(about, PublicFacts) if intercept is None else bool(intercept)
     if loss is not None and not isinstance(loss, Loss):
         loss = LOSSES.by_name(loss)()
     check_number("penalty", penalty, minimum=0.0)
@@ -124,7 +140,7 @@ def advise(
             if aggregate != "node-mean":
                 raise ValueError(
                     'protect="node" hides the number of rows, which aggregate='
-                    f'"{aggregate}" depends on. Give PublicFacts with a public number of rows, or '
+                    f'"{aggregate}" depends on. Pass PublicFacts with a public number of rows, or '
                     'a problem with aggregate="node-mean".'
                 )
             facts = replace(facts, rows=None)
@@ -138,24 +154,6 @@ def advise(
         privacy=privacy, row_length=facts.row_length, is_private=privacy.asks, is_auto_walk=True,
     )  # fmt: skip
     return resolve(request, loss, facts, graph, problem)
-
-
-def _checked(
-    graph: Any, about: Any, privacy: Any, intercept: bool | None
-) -> tuple[PrivacySettings, bool]:
-    """Check the arguments of `advise`, and return the last two with their defaults."""
-    check_kind("graph", graph, Graph, "a Graph, such as graphs.ring(20)")
-    check_kind("about", about, Problem | PublicFacts, "a PublicFacts or a Problem")
-    check_kind("privacy", privacy, PrivacySettings | None, "a PrivacySettings or None")
-    if graph.node_count != about.nodes:
-        raise ValueError(
-            f"the graph has {graph.node_count} nodes, and the {type(about).__name__} "
-            f"{about.nodes}: give a graph with as many nodes."
-        )
-    if privacy is not None and privacy.model is not None and privacy.epsilon is None:
-        raise ValueError("model goes with epsilon: pass epsilon, too.")
-    default = isinstance(about, PublicFacts)
-    return privacy or PrivacySettings(), default if intercept is None else bool(intercept)
 
 
 def facts_of(problem: Problem, intercept: bool, row_length: float | None = None) -> PublicFacts:
@@ -175,69 +173,53 @@ def resolve(
 ) -> FitPlan:
     """Decide everything about a fit that can be decided before its first update.
 
-    problem: where the data are known; of private rows only what is public is used.
-    before: the plan of an earlier call, whose split of the total stays. partial: a call of
-    partial_fit, one piece of a stream.
+    problem: if the data are known; of private rows only public facts are used. before: the plan of
+    an earlier call, whose split of the total stays. partial: a call of partial_fit, one piece of a
+    stream.
     """
     case = _Case(request, loss, facts, graph, problem, partial)
-    privacy, walk, comparison = request.privacy, request.walk, None
-    reasons = list[Reason]()
-    if request.laziness is None:
-        laziness, because = choose_laziness(graph)
-        inner: Any = walk.innermost
-        walk = walk.with_innermost(replace(inner, laziness=laziness))
-        reasons.append(Reason("laziness", because))
-    budget_plan = before.budget_plan if before is not None else None
-    if budget_plan is None and privacy.protects_model and privacy.noise is None:
+    privacy, walk = request.privacy, request.walk
+    if privacy.epsilon is not None or mechanism_of(walk) is not None:
         check_disclosure_known(walk)
+    budget_plan = None if before is None else before.budget_plan
+    if budget_plan is None and privacy.protects_model and privacy.noise is None:
         budget_plan = plan_budget(
             privacy, facts, loss, intercept=request.intercept, penalty=request.penalty,
             aggregate=request.aggregate,
             reveals_rows=reveals_rows(walk) and mechanism_of(walk) is None,
             updates=None if partial else request.steps, max_updates=request.max_steps,
         )  # fmt: skip
-    chooses_release = request.is_auto_walk and privacy.mechanism is None
-    kind, because = privacy.mechanism, ""
-    if privacy.covers_constants_alone and chooses_release:
-        kind, comparison, because = case.best_release()
-        if kind is None:
-            walk = Uniform(laziness=getattr(walk.innermost, "laziness", 0.0))
-    walk = case.with_mechanism(walk, budget_plan, kind or "laplace")
-    because = because or _about_walk(request, walk)
-    reasons.insert(0, Reason("walk", because))
     noise = privacy.noise if budget_plan is None else budget_plan.noise
-    if mechanism_of(walk) is not None:
-        check_disclosure_known(walk)
+    walk, comparison = case.choose_walk(budget_plan)
     if noise is not None:
         check_protectable(walk)
-    update = request.chosen_update(partial)
-    reasons.append(Reason("update", _about_update(request, update, partial)))
-    reasons.append(Reason("model", _about_model(privacy, noise, budget_plan)))
-    if update is None:
-        update, because = case.gradient_steps(walk, budget_plan)
-        reasons.append(Reason("step", because))
-    steps, because = case.planned_steps(update, budget_plan)
-    reasons.append(Reason("updates", because))
+    update = case.choose_update(walk, budget_plan)
+    case.explain("model", _about_model(privacy, noise, budget_plan))
+    steps = case.choose_length(update, budget_plan)
     converges = update is not None and update.converges
+    tolerance = GRADIENT_TOLERANCE if converges else LOSS_TOLERANCE
+    average: Any = request.average
+    if not getattr(update, "average", update is None):
+        average = "none"
+    elif average == "auto":  # the steps that ε allows are short: an average lags behind
+        average = "tail" if privacy.epsilon is None or not privacy.protects_model else "none"
     stop = Stopping(
-        steps=steps,
-        max_steps=request.max_steps or max_steps(facts.nodes, converges),
+        steps=steps, max_steps=request.max_steps or max_steps(facts.nodes, converges),
         first=max(FIRST_CHECK, facts.nodes),
-        tolerance=(ARRIVED if converges else SETTLED) if request.tol is None else request.tol,
-        average=request.chosen_average(update),
-        go_on=partial,
-    )
+        tolerance=tolerance if request.tol is None else request.tol,
+        average=average, is_stream=partial,
+    )  # fmt: skip
     return FitPlan(
         graph, walk, update, Protection() if noise is None else noise, stop, loss,
         request.penalty, request.domain, request.aggregate, request.intercept, request.batch,
-        privacy, facts, tuple(reasons), budget_plan, comparison,
+        privacy, facts, tuple(case.reasons), budget_plan, comparison,
         steps_asked=(None if partial else request.steps, request.max_steps),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """The request, and the known facts about the data."""
+    """The request, the known facts about the data, and the reasons of the choices so far."""
 
     request: FitRequest
     loss: Loss
@@ -245,45 +227,68 @@ class _Case:
     graph: Graph
     problem: Problem | None
     partial: bool
+    reasons: list[Reason] = field(default_factory=list)
+
+    def explain(self, choice: str, because: str) -> None:
+        """Note the reason for a choice."""
+        self.reasons.append(Reason(choice, because))
+
+    def choose_walk(self, budget_plan: BudgetPlan | None) -> tuple[Walk, Comparison | None]:
+        """Return the walk with its mechanism and laziness, and the comparison of mechanisms."""
+        request, comparison, because = self.request, None, AS_ASKED
+        privacy, walk, kind = request.privacy, request.walk, request.privacy.mechanism
+        if privacy.covers_constants_alone and request.is_auto_walk and kind is None:
+            kind, comparison, because = self.best_release()
+            if kind is None:
+                walk = Uniform(laziness=getattr(walk.innermost, "laziness", 0.0))
+        elif privacy.covers_constants_alone and request.is_auto_walk:
+            because = "weighted, because ε is about the L_i that it discloses."
+        elif request.is_auto_walk:
+            all_of_it = ", so that the whole budget goes to the model" * privacy.protects_model
+            because = f"uniform, which discloses only the degrees of the nodes{all_of_it}."
+        walk = self.with_mechanism(walk, budget_plan, kind or "laplace")
+        self.explain("walk", because)
+        if request.laziness is None:
+            laziness, because = choose_laziness(self.graph)
+            inner: Any = walk.innermost
+            walk = walk.with_innermost(replace(inner, laziness=laziness))
+            self.explain("laziness", because)
+        return walk, comparison
 
     def bounds(self) -> tuple[float, float]:
         """Return the bounds of L_i over all rows that the nodes could hold."""
-        request, privacy, facts, problem = (
-            self.request,
-            self.request.privacy,
-            self.facts,
-            self.problem,
-        )
+        request, facts, problem = self.request, self.facts, self.problem
+        privacy = request.privacy
         if privacy.bounds is not None:
             return privacy.bounds
         if privacy.feature_bound is None:
             raise ValueError(
-                "what a walk tells of L_i, and steps that follow from it, need public bounds: pass "
-                "feature_bound, a length that rows are shortened to, or a walk that tells nothing "
-                '(walk="uniform") and step_size.'
+                "a walk that discloses L_i, and steps that follow from L_i, need public bounds. "
+                "Pass feature_bound, a length that rows are shortened to, or a walk that discloses "
+                'nothing (walk="uniform") and step_size.'
             )
-        cap, least = privacy.max_rows, 1.0
+        cap, fewest = privacy.max_rows, 1.0
         if cap is None and request.aggregate != "node-mean":
             if privacy.hides_row_counts:
                 raise ValueError(
-                    'the bounds of L_i need a public cap on the rows of a node: protect="node" '
-                    "hides their number. Pass max_rows, or leave total_rows out, so that every "
-                    "node counts the same."
+                    "the bounds of L_i need a public cap on the rows of a node, because "
+                    'protect="node" hides their number. Pass max_rows, or leave total_rows out, so '
+                    "that every node counts the same."
                 )
             if problem is not None:
                 held = np.bincount(problem.node_of_row, problem.sample_weight)
-                cap, least = float(held.max()), float(held[held > 0].min())
+                cap, fewest = float(held.max()), float(held[held > 0].min())
             elif facts.rows is not None:
                 cap = float(math.ceil(facts.rows / facts.nodes))
-        most = 1.0 if cap is None else cap
+        cap = cap or 1.0
         return smoothness_bounds(
-            self.loss, request.penalty, facts.nodes, privacy.feature_bound, max_rows=most,
-            min_rows=min(least, most), aggregate=request.aggregate, intercept=request.intercept,
+            self.loss, request.penalty, facts.nodes, privacy.feature_bound, max_rows=cap,
+            min_rows=min(fewest, cap), aggregate=request.aggregate, intercept=request.intercept,
             total_rows=facts.rows, lower=privacy.lower,
         )  # fmt: skip
 
     def best_release(self) -> tuple[str | None, Comparison, str]:
-        """Return the best mechanism for L_i, if its release tells more than a constant."""
+        """Return the best mechanism for L_i, if its release is better than a constant."""
         epsilon, delta = self.request.privacy.epsilon, self.request.privacy.delta
         assert epsilon is not None
         assert delta is not None
@@ -294,8 +299,8 @@ class _Case:
             because = f"uniform, because no mechanism reaches {target}. {best.reason}"
             return None, comparison, because
         errors = (
-            f"At {target} the best release, by {best.kind}, is off by {best.raw_error:.3g} of the "
-            "range, and a public constant, which reveals nothing, by "
+            f"At {target} the error of the best release, by {best.kind}, is {best.raw_error:.3g} "
+            "of the range, and that of a public constant, which reveals nothing, "
             f"{comparison.constant_error:.3g}."
         )
         if best.raw_error >= comparison.constant_error:
@@ -310,24 +315,21 @@ class _Case:
         privacy, brought = request.privacy, mechanism_of(walk)
         if getattr(brought, "protect", "node") == "rows":
             raise ValueError(
-                f"the sensitivity of {brought!r} rests on facts about the rows that are not known "
-                "here. Pass epsilon, delta and feature_bound, from which a release follows, or a "
-                "mechanism with public bounds of L_i."
+                f"the sensitivity of {brought!r} rests on unknown facts about the rows. Pass "
+                "epsilon, delta and feature_bound, from which a release follows, or a mechanism "
+                "with public bounds of L_i."
             )
-        if privacy.epsilon is None or privacy.delta is None:
-            return walk
-        check_disclosure_known(walk)
-        if not reveals_rows(walk):
+        if privacy.epsilon is None or privacy.delta is None or not reveals_rows(walk):
             return walk
         if brought is not None:
             raise ValueError(
-                f"{walk!r} brings its own mechanism: leave epsilon and delta out, or the mechanism."
+                f"{walk!r} has a mechanism. Leave epsilon and delta out, or the mechanism."
             )
         inner: Any = walk.innermost
         if not hasattr(inner, "privacy"):
             raise ValueError(
-                f"{walk!r} tells neighbours what depends on the rows and takes no mechanism that "
-                "would protect it: leave epsilon and delta out, or use another walk."
+                f"{walk!r} discloses a number that depends on the rows, and takes no mechanism to "
+                "protect it. Leave epsilon and delta out, or use another walk."
             )
         if getattr(inner, "importance", None) is not None:
             raise ValueError(
@@ -338,88 +340,111 @@ class _Case:
         target = (privacy.epsilon, privacy.delta) if budget_plan is None else budget_plan.constants
         if target is None:
             raise ValueError(
-                "all of ε went to the model in the first call, whose walk told nothing of L_i: "
-                f"nothing of it is left for {walk!r}, which does. Keep the walk, or begin with a "
-                "new estimator."
+                "the first call, whose walk disclosed nothing, gave all of ε to the model: nothing "
+                f"is left for {walk!r}, which discloses L_i. Keep the walk, or start with a new "
+                "estimator."
             )
         epsilon, delta = target
         plain = problem is None or (
             bool((problem.sample_weight == 1.0).all()) and not is_sparse(problem.X)
         )
-        # Gaussian noise for rows as the unit, where that is known to hold, else noise for nodes.
+        # Gaussian noise for rows as the unit, if its claim is known to hold, else noise for nodes.
         rows = privacy.unit == "rows" and not privacy.covers_constants_alone
         if not (plain and rows) or privacy.feature_bound is None or facts.rows is None:
-            mechanism: Any = calibrate(
-                kind, epsilon=epsilon, delta=delta,
-                bounds=self.bounds(),
-            )  # fmt: skip
+            mechanism: Any = calibrate(kind, epsilon=epsilon, delta=delta, bounds=self.bounds())
         else:
             assert facts.features is not None
             mechanism = row_release(
-                self.loss,
-                epsilon=epsilon,
-                delta=delta,
-                nodes=facts.nodes,
-                feature_bound=privacy.feature_bound,
-                total_rows=facts.rows,
-                penalty=request.penalty,
-                intercept=request.intercept,
+                self.loss, epsilon=epsilon, delta=delta, nodes=facts.nodes,
+                feature_bound=privacy.feature_bound, total_rows=facts.rows,
+                penalty=request.penalty, intercept=request.intercept,
                 features=facts.features + request.intercept,
-            )
+            )  # fmt: skip
         return walk.with_innermost(replace(inner, privacy=mechanism, shrink=True))
 
-    def gradient_steps(
-        self, walk: Walk, budget_plan: BudgetPlan | None
-    ) -> tuple[Update | None, str]:
-        """Return the paper's update; None if its step follows from what is only known later."""
+    def choose_update(self, walk: Walk, budget_plan: BudgetPlan | None) -> Update | None:
+        """Return the update; None for `Sgd` with a step that depends on what the nodes disclose."""
+        request, chosen = self.request, self.request.update
+        if chosen == "auto":
+            if request.is_private:
+                because = "SGD, because memory would disclose gradients and curvature unprotected."
+            elif self.partial:
+                because = "SGD, because rows come as a stream, and memory is for fixed rows."
+            elif request.step_size is not None or request.average in MEANS:
+                because = "SGD, because a step size or an average was asked for."
+            else:
+                self.explain("update", ABOUT_SAGA)
+                return Saga()
+            self.explain("update", because)
+            return self.gradient_steps(walk, budget_plan)
+        self.explain("update", AS_ASKED)
+        if chosen == Sgd.name:
+            return self.gradient_steps(walk, budget_plan)
+        update: Update = UPDATES.by_name(chosen)() if isinstance(chosen, str) else chosen
+        if self.partial and update.converges:
+            raise ValueError(
+                f"partial_fit takes gradient steps on a stream of rows, and {update!r} converges "
+                'on fixed rows only. Leave update at "auto", or call fit.'
+            )
+        if request.is_private and (update.discloses or update.needs):
+            raise ValueError(
+                f"update={chosen!r} stores gradients and curvature, which the token would carry "
+                'unprotected. Leave update at "auto", or drop what is private.'
+            )
+        return update
+
+    def gradient_steps(self, walk: Walk, budget_plan: BudgetPlan | None) -> Update | None:
+        """Return `Sgd` with its step; None if that depends on what the nodes disclose."""
         request, loss, facts, problem = self.request, self.loss, self.facts, self.problem
+        step: StepSize | None = None
         if request.step_size is not None:
-            return Sgd(request.step_size), AS_ASKED
-        if budget_plan is not None:
-            return Sgd(ConstantStep(budget_plan.step)), "limited by noise, curvature and penalty."
-        if mechanism_of(walk) is not None:
-            return None, "from the L_i that the nodes release."
-        if request.is_private:
+            step, because = request.step_size, AS_ASKED
+        elif budget_plan is not None:
+            step, because = ConstantStep(budget_plan.step), "limited by noise, curvature, penalty."
+        elif mechanism_of(walk) is not None:
+            because = "from the L_i that the nodes release."
+        elif request.is_private:
             outputs = int(getattr(loss, "classes", None) or 1)
             size = outputs * ((facts.features or 0) + request.intercept)
             length = noise_length(request.privacy.noise, size)
             step = public_step(loss, request.penalty, self.graph, walk, self.bounds(), length)
-            return Sgd(step), "from the public bounds of L_i."
-        because = "from the constants L_i of the nodes."
-        if problem is None or walk.draws_announcements:
-            return None, because
-        step = choose_step(
-            problem, self.graph, released(walk, problem, self.graph, None), request.batch
-        )
-        return Sgd(step), because
+            because = "from the public bounds of L_i."
+        else:
+            because = "from the constants L_i of the nodes."
+            if problem is not None and not walk.draws_announcements:
+                known = released(walk, problem, self.graph, None)
+                step = choose_step(problem, self.graph, known, request.batch)
+        self.explain("step", because)
+        return None if step is None else Sgd(step)
 
-    def planned_steps(
-        self, update: Update | None, budget_plan: BudgetPlan | None
-    ) -> tuple[int | None, str]:
+    def choose_length(self, update: Update | None, budget_plan: BudgetPlan | None) -> int | None:
         """Return the number of updates, public if anything is private; None until convergence."""
-        request, problem, partial = self.request, self.problem, self.partial
-        nodes, noise = self.facts.nodes, request.privacy.noise
+        request, nodes, noise = self.request, self.facts.nodes, self.request.privacy.noise
         gradients = 1 if update is None else update.gradients
-        if request.steps is not None:
-            return request.steps, AS_ASKED
-        if partial and request.is_private:
-            return nodes, "one for each node, because the rows come as a stream."
-        if partial:
-            assert problem is not None
-            held = int(np.count_nonzero(np.diff(problem.offsets)))
-            return VISITS * held, f"{VISITS} for each node with rows, which come as a stream."
-        if not request.is_private:
-            return None, "until the model has converged."
-        most = request.max_steps or max_steps(nodes, False)
-        if budget_plan is not None:
-            allowed = max(1, budget_plan.updates // gradients)
-            if allowed > most:
-                return most, "as many as max_steps allows."
-            return allowed, "as many as the cap on contributions allows."
-        steps = public_steps(nodes, most)
-        if noise is not None:
-            steps = min(steps, noise.max_contributions * nodes // gradients)
-        return steps, "a public number, because when the loss stops falling depends on the rows."
+        steps, because = request.steps, AS_ASKED
+        if steps is not None:
+            pass
+        elif self.partial and request.is_private:
+            steps, because = nodes, "one for each node, because the rows come as a stream."
+        elif self.partial:
+            assert self.problem is not None
+            steps = VISITS * int(np.count_nonzero(np.diff(self.problem.offsets)))
+            because = f"{VISITS} for each node with rows, which come as a stream."
+        elif not request.is_private:
+            because = "until the model has converged."
+        else:
+            steps = request.max_steps or max_steps(nodes, False)
+            if budget_plan is None:
+                because = "a public number, because convergence depends on the rows."
+                steps = public_steps(nodes, steps)
+                if noise is not None:
+                    steps = min(steps, noise.max_contributions * nodes // gradients)
+            elif (allowed := max(1, budget_plan.updates // gradients)) > steps:
+                because = "as many as max_steps allows."
+            else:
+                steps, because = allowed, "as many as the cap on contributions allows."
+        self.explain("updates", because)
+        return steps
 
 
 def choose_laziness(graph: Graph) -> tuple[float, str]:
@@ -434,40 +459,13 @@ def choose_laziness(graph: Graph) -> tuple[float, str]:
         )
     if plain == 0.0 and graph.is_bipartite:
         return LAZINESS, (
-            f"{LAZINESS}, because without it the walk would alternate between two sides of the "
+            f"{LAZINESS}, because otherwise the walk would alternate between two sides of the "
             "graph and never mix."
         )
     return LAZINESS, (
         f"{LAZINESS}, because it raises the spectral gap of the uniform walk from {plain:.3g} to "
         f"{lazy:.3g}: the walk nearly alternates between two sides of the graph."
     )
-
-
-def _about_walk(request: FitRequest, walk: Walk) -> str:
-    if not request.is_auto_walk:
-        return AS_ASKED
-    if request.privacy.covers_constants_alone:
-        return f"weighted, because ε is about the L_i that it discloses, by {mechanism_of(walk)}."
-    uniform = "uniform, which discloses only the degrees of the nodes"
-    if request.privacy.protects_model:
-        return f"{uniform}, so that the whole budget goes to the model."
-    return f"{uniform}."
-
-
-def _about_update(request: FitRequest, update: Update | None, partial: bool) -> str:
-    if request.update != "auto":
-        return AS_ASKED
-    if update is not None:
-        return (
-            "Saga, because it converges to the minimiser, whereas SGD only comes close. Each node "
-            "keeps one number per row and class, and the token carries the sum of gradients "
-            "beside the model. Saga finds its own step."
-        )
-    if request.is_private:
-        return "SGD, because memory would disclose gradients and curvature unprotected."
-    if partial:
-        return "SGD, because rows come as a stream, and memory is for fixed rows."
-    return "SGD, because a step size or an average was asked for."
 
 
 def _about_model(

@@ -1,9 +1,9 @@
-"""Letting a token walk until its loss stops improving, in rounds that double.
+"""Walks of a token until its loss stops improving, in rounds of doubling length.
 
-A round ends after n, 2n, 4n, … updates, where f of the model is looked at: the loss over all
-nodes' rows, which a token would gather by going round once more. The average that predicts is that
-of the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates: the theorems' average begins with the
-start, and forgets it slowly.
+A round ends after n, 2n, 4n, … updates. Then f of the model is evaluated: the loss over all nodes'
+rows, which a token would collect on one more round of the network. The average that predicts is
+that of the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates: the average of the theorems includes
+the start, which it forgets slowly.
 
 >>> Stopping(steps=None, max_steps=10_000, first=1000).rounds()
 [39, 78, 156, 312, 625, 1250, 2500, 5000, 10000]
@@ -14,12 +14,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.fitting.convergence import Arrival
+from walklearn.fitting.convergence import Convergence
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.progress import stop_on_interrupt
@@ -34,18 +34,20 @@ Array = NDArray[Any]
 Average = Literal["tail", "all", "none"]
 
 NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
-MARKS = 32  # places in the last half of a stream that its average may begin at
-SLOWER = 500  # times that the reference is: Ctrl-C should not have to wait for it longer
-EARLY_LOOKS = 32  # the first look, for pictures, is at this fraction of where a walk may end
+MARKS = 32  # positions in the last half of a stream where its average may start
+SLOWER = 500  # ratio of the reference's time to the kernels': limits the delay of Ctrl-C
+EARLY_ROUNDS = 32  # the first round, for plots, is this fraction of the shortest walk
+MORE = "Raise max_steps or tol, use a larger penalty, or fix the number of updates with steps."
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """How long to walk: `steps` updates, or until the loss has settled, `max_steps` at most.
+    """The length of a walk: `steps` updates, or until it converges, but at most `max_steps`.
 
-    first: updates before the loss may settle. average: what predicts, the average of the last
-    round ("tail") or of the whole walk ("all"), or the last model ("none").
-    go_on: a call of a stream, of `steps` updates: the "tail" is the last half of the whole stream.
+    first: updates before the loss may count as converged. average: the model that predicts, the
+    average of the last round ("tail") or of the whole walk ("all"), or the last model ("none").
+    is_stream: True for a call of a stream, of `steps` updates; the "tail" is then the last half of
+    the whole stream.
 
     An update that converges ends the walk once it has converged (`convergence`), at any time.
     """
@@ -55,47 +57,52 @@ class Stopping:
     first: int
     tolerance: float = 3e-3
     average: Average = "tail"
-    go_on: bool = False
+    is_stream: bool = False
 
     def rounds(self) -> list[int]:
-        """The updates, from here, after which a round ends."""
+        """Return the number of updates at the end of each round."""
         ends = [self.steps or self.max_steps]
-        if self.go_on and ends[0] > 1:
+        if self.is_stream and ends[0] > 1:
             return [ends[0] // 2, ends[0]]
-        while not self.go_on and ends[0] >= 2 * self.first / EARLY_LOOKS:
+        while not self.is_stream and ends[0] >= 2 * self.first / EARLY_ROUNDS:
             ends.insert(0, ends[0] // 2)
         return ends
 
-    def may_end(self, end: int) -> bool:
-        """Whether a round that ends there may be the last."""
-        return self.steps is None and end >= 2 * self.first
+
+class Snapshot(NamedTuple):
+    """The losses of the last model and of the average at the end of a round."""
+
+    updates: int
+    messages: int
+    value: float
+    average_value: float
 
 
 @dataclass(eq=False)
-class Walked:
-    """Where a walk has got to: its token, and what was seen at the end of each round.
+class WalkResult:
+    """The token of a walk, and snapshots of its rounds.
 
-    carried: the token that a later call goes on with, which knows the sums of the whole stream.
-    marks: the token as it was, wherever the last half of a stream may begin.
-    arrival: of a walk that remembers gradients. Of a walk that ends by itself: whether it has
-    settled, the loss of zeros, and been, the share of the network, by the walk's visit law, where
-    the token was in the last round.
+    resumable: the token that a later call resumes, with the sums of the whole stream. marks: the
+    token wherever the last half of a stream may start. convergence: of an update that converges.
+    loss_at_zero, coverage: of a walk that ends by itself, the loss of zeros, and the share of the
+    network, by the stationary distribution, that the token visited in the last round.
     """
 
     token: Position
-    carried: Position
+    resumable: Position
     marks: list[Position]
-    settled: bool = False
+    has_converged: bool = False
     loss_at_zero: float = np.nan
-    been: float = 0.0
+    coverage: float = 0.0
     interrupted: bool = False
-    arrival: Arrival | None = None
-    updates: list[int] = field(default_factory=list)
-    messages: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    average_values: list[float] = field(default_factory=list)
+    convergence: Convergence | None = None
+    snapshots: list[Snapshot] = field(default_factory=list)
     visits: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     contributions: Array | None = None
+
+    def losses(self, average: Average) -> list[float]:
+        """Return the losses of the model that predicts."""
+        return [each.value if average == "none" else each.average_value for each in self.snapshots]
 
 
 def run_walk(
@@ -106,152 +113,129 @@ def run_walk(
     stopping: Stopping,
     contributions: Array | None = None,
     callback: Callable[[int, float], object] | None = None,
-    real: bool = False,
+    draws_exactly: bool = False,
     marks: Sequence[Position] = (),
-) -> Walked:
+) -> WalkResult:
     """Walk from a token, or from a new one, as `stopping` says.
 
-    contributions: how often each node's rows showed in the model before. callback: called at
-    the end of each round with the updates so far and the loss. real: noise on the model is drawn
-    exactly, from the operating system's entropy, and protects; else it comes from the streams.
+    contributions: the earlier contributions of each node to the model. callback: called at the end
+    of each round with the updates so far and the loss. draws_exactly: noise on the model is drawn
+    exactly, from the operating system's entropy, and protects; otherwise from the streams.
     """
-    batch = _batch(setting, graph, streams, token, contributions, real)
-    now = before = begun = batch.positions[0]
-    first = begun.token.updates
-    seen = Walked(begun, begun, list(marks) or [begun])
-    ends_itself, waiting = stopping.steps is None, list[Position]()
-    if ends_itself:
-        seen.loss_at_zero = _value_of_zeros(setting.objective)
-    if setting.update.converges:
-        seen.arrival = Arrival(stopping.tolerance)
+    positions = None if token is None else [token]
+    batch_class = ReleasedWalks if draws_exactly else batch_class_of(setting)
+    batch = batch_class(setting, graph, [streams], positions)
+    if batch.contributions is not None and contributions is not None:
+        batch.contributions[0, : len(contributions)] = contributions
+    position = last_start = batch.positions[0]
+    first = position.token.updates
+    result = WalkResult(position, position, list(marks) or [position])
+    until_convergence, waiting = stopping.steps is None, list[Position]()
+    if until_convergence:
+        result.loss_at_zero = _value_of_zeros(setting.objective)
+        if setting.update.converges:
+            result.convergence = Convergence(stopping.tolerance)
     stop = threading.Event()
     with stop_on_interrupt(stop):  # also between two rounds
         for end in stopping.rounds():
-            round_begun, visits_before = now, batch.visits.copy()
-            arrived = _advance(batch, first + end, seen.arrival, ends_itself, stop)
-            seen.interrupted = batch.iterations < first + end and not arrived
-            if seen.interrupted and batch.iterations == first:
-                raise KeyboardInterrupt  # nothing is done that could be kept
-            if seen.interrupted and batch.iterations == round_begun.token.updates:
-                break  # between two rounds: all is kept already
-            now = batch.positions[0]
-            # The average of a round that was cut short may be over next to nothing.
-            _average(batch, seen, now, before if seen.interrupted else round_begun, stopping)
-            before = round_begun
-            waiting.append(seen.token)
-            # Where nobody waits for the loss, that of several rounds takes fewer passes over rows.
+            start, visits_before = position, batch.visits.copy()
+            converged = _advance(batch, first + end, result.convergence, stop)
+            result.interrupted = batch.iterations < first + end and not converged
+            if result.interrupted and batch.iterations == first:
+                raise KeyboardInterrupt  # there is no result to keep
+            if result.interrupted and batch.iterations == start.token.updates:
+                break  # between two rounds, everything is in the result
+            position = batch.positions[0]
+            # The average of an interrupted round may be over very few updates.
+            _average(batch, result, position, last_start if result.interrupted else start, stopping)
+            last_start = start
+            waiting.append(result.token)
+            # Without a need for each loss, several losses take fewer passes over the rows.
             numbers = len(waiting) * setting.objective.size
-            if ends_itself or callback is not None or numbers >= NUMBERS_AT_ONCE:
-                _look(batch, seen, waiting)
-            losses = seen.values if stopping.average == "none" else seen.average_values
+            if until_convergence or callback is not None or numbers >= NUMBERS_AT_ONCE:
+                _evaluate(batch, result, waiting)
             if callback is not None:
-                callback(seen.token.token.updates, losses[-1])
-            if ends_itself:
-                visits = batch.visits - visits_before
-                seen.been = visited_mass(batch.setting.walk, graph, setting.objective, visits)
-                seen.settled = arrived
-                if seen.arrival is None:
-                    of_zeros, tolerance = seen.loss_at_zero, stopping.tolerance
-                    seen.settled = has_converged(losses, of_zeros, tolerance, seen.been)
-            if seen.interrupted or arrived or (seen.settled and stopping.may_end(end)):
+                callback(result.token.token.updates, result.losses(stopping.average)[-1])
+            if not until_convergence:
+                continue
+            visits = batch.visits - visits_before
+            result.coverage = visited_mass(batch.setting.walk, graph, setting.objective, visits)
+            result.has_converged = converged
+            if result.convergence is None:
+                losses, of_zeros = result.losses(stopping.average), result.loss_at_zero
+                converged = has_converged(losses, of_zeros, stopping.tolerance, result.coverage)
+                result.has_converged, converged = converged, converged and end >= 2 * stopping.first
+            if result.interrupted or converged:
                 break
-    _look(batch, seen, waiting)
-    seen.visits = batch.visits
-    seen.contributions = None if batch.contributions is None else batch.contributions[0]
-    return seen
+    _evaluate(batch, result, waiting)
+    result.visits = batch.visits
+    result.contributions = None if batch.contributions is None else batch.contributions[0]
+    return result
 
 
-MORE = "Raise max_steps or tol, use a larger penalty, or fix the number of updates with steps."
-
-
-def why_not_settled(walked: Walked, stopping: Stopping) -> str:
-    """What a walk that has not settled shows, and what to do about it."""
-    losses = walked.values if stopping.average == "none" else walked.average_values
-    if walked.arrival is not None and walked.arrival.ratio < np.inf:
-        ratio = f"{walked.arrival.ratio:.3g} times the tolerance"
-        if walked.arrival.ratio <= 1.0:
+def why_not_converged(walk: WalkResult, stopping: Stopping) -> str:
+    """Explain why a walk has not converged, with a remedy."""
+    losses, updates = walk.losses(stopping.average), walk.snapshots[-1].updates
+    if walk.convergence is not None and walk.convergence.ratio < np.inf:
+        ratio = f"{walk.convergence.ratio:.3g} times the tolerance"
+        if walk.convergence.ratio <= 1.0:
             ratio += ", but not yet for a whole round of the network"
-        count = f"{walked.updates[-1]:,}"
-        return f"not converged after {count} updates: the gradient norm is {ratio}. {MORE}"
-    if walked.been < MIN_COVERAGE:
+        return f"not converged after {updates:,} updates: the gradient norm is {ratio}. {MORE}"
+    if walk.coverage < MIN_COVERAGE:
         return (
-            f"in the last half of {walked.updates[-1]} updates the token has seen only "
-            f"{100 * walked.been:.0f} % of the network's {len(walked.visits)} nodes. Raise "
-            "max_steps, or help it along: a graph with more edges, or a walk that jumps, such as "
+            f"not converged after {updates:,} updates: in the last half the token visited only "
+            f"{100 * walk.coverage:.0f} % of the network's {len(walk.visits)} nodes. Raise "
+            "max_steps, or use a graph with more edges, or a walk that jumps, such as "
             "walks.Jumping(walks.Uniform())."
         )
-    before = losses[-2] if len(losses) > 1 else walked.loss_at_zero
+    before = losses[-2] if len(losses) > 1 else walk.loss_at_zero
     return (
-        f"after {walked.updates[-1]} updates the loss was {losses[-1]:.4g}, halfway it was "
-        f"{before:.4g}: it has not settled. {MORE}"
+        f"not converged after {updates:,} updates: the loss is {losses[-1]:.4g}, and halfway it "
+        f"was {before:.4g}. {MORE}"
     )
 
 
-def _batch(
-    setting: Setting,
-    graph: Graph,
-    streams: Streams,
-    token: Position | None,
-    contributions: Array | None,
-    real: bool,
-) -> WalkBatch:
-    batch_class: type[WalkBatch] = ReleasedWalks if real else batch_class_of(setting)
-    batch = batch_class(setting, graph, [streams], None if token is None else [token])
-    if batch.contributions is not None and contributions is not None:
-        batch.contributions[0, : len(contributions)] = contributions
-    return batch
-
-
 def _advance(
-    batch: WalkBatch, target: int, arrival: Arrival | None, may_end: bool, stop: threading.Event
+    batch: WalkBatch, target: int, convergence: Convergence | None, stop: threading.Event
 ) -> bool:
-    """Walk up to that many updates, or until stopped or arrived; return whether it has arrived."""
+    """Walk to this number of updates, until stopped or converged; return True if converged."""
     numbers = batch.setting.draws
     if batch.setting.privacy.adds_noise:
         numbers += batch.objective.size
     slower = SLOWER if isinstance(batch, ReferenceWalks) else 1
-    most = max(1, NUMBERS_AT_ONCE // (numbers * slower))
+    max_block = max(1, NUMBERS_AT_ONCE // (numbers * slower))
     while batch.iterations < target and not stop.is_set():
-        block = min(most, target - batch.iterations)
-        if arrival is not None and may_end:
-            block = min(block, arrival.hops(batch))
-        batch.advance(block)
-        if arrival is not None and may_end and arrival.has_come(batch):
+        block = min(max_block, target - batch.iterations)
+        batch.advance(block if convergence is None else min(block, convergence.hops(batch)))
+        if convergence is not None and convergence.is_reached(batch):
             return True
     return False
 
 
 def _average(
-    batch: WalkBatch, seen: Walked, now: Position, round_begun: Position, stopping: Stopping
+    batch: WalkBatch, result: WalkResult, now: Position, start: Position, stopping: Stopping
 ) -> None:
-    """Keep two tokens in `seen`: one whose average predicts, and the one that walks on."""
-    seen.carried = now
-    if stopping.average == "all":
-        seen.token = now
-    elif stopping.go_on:
-        seen.token = _since(batch, _tail_begin(seen.marks, now), now)
-        seen.marks = _thinned([*seen.marks, now], now.token.updates)
-    else:
-        seen.token = seen.carried = _since(batch, round_begun, now)
+    """Keep two tokens: one whose average predicts, and one to resume from."""
+    result.token = result.resumable = now
+    if stopping.is_stream and stopping.average != "all":
+        start, result.marks = _tail(result.marks, now)
+        result.token = _since(batch, start, now)
+    elif stopping.average != "all":
+        result.token = result.resumable = _since(batch, start, now)
 
 
-def _tail_begin(marks: Sequence[Position], now: Position) -> Position:
-    """Where the last half of a stream begins: at the newest mark that is as old, or the first."""
-    return max(
-        (mark for mark in marks if 2 * mark.token.updates <= now.token.updates),
-        key=lambda mark: mark.token.updates,
-        default=marks[0],
-    )
+def _tail(marks: list[Position], now: Position) -> tuple[Position, list[Position]]:
+    """Return the start of the last half of a stream, and the marks that a later one may start at.
 
-
-def _thinned(marks: Sequence[Position], now: int) -> list[Position]:
-    """The marks that a last half may still begin at, and not too many of them."""
-    early = [mark for mark in marks if 2 * mark.token.updates <= now]
+    It starts at the newest mark that is old enough, or at the first mark.
+    """
+    updates = now.token.updates
+    early = [mark for mark in marks if 2 * mark.token.updates <= updates]
     kept = early[-1:]
-    for mark in marks[len(early) :]:
-        if not kept or MARKS * (mark.token.updates - kept[-1].token.updates) >= now:
+    for mark in [*marks[len(early) :], now]:
+        if not kept or MARKS * (mark.token.updates - kept[-1].token.updates) >= updates:
             kept.append(mark)
-    return kept
+    return early[-1] if early else marks[0], kept
 
 
 def _since(batch: WalkBatch, before: Position, now: Position) -> Position:
@@ -260,30 +244,26 @@ def _since(batch: WalkBatch, before: Position, now: Position) -> Position:
     return now._replace(token=now.token._replace(update=arrays))
 
 
-def _look(batch: WalkBatch, seen: Walked, waiting: list[Position]) -> None:
-    """Find the losses of the waiting tokens, note them as seen, and let none wait."""
+def _evaluate(batch: WalkBatch, result: WalkResult, waiting: list[Position]) -> None:
+    """Take snapshots of the waiting tokens, with their losses, and clear the list."""
+    if not waiting:
+        return
     update, objective = batch.setting.update, batch.setting.visible
     arrays = [position.token.update for position in waiting]
     pairs = [(update.model(objective, a), update.average_model(objective, a)) for a in arrays]
     models = [each for w, mean in pairs for each in ([w] if mean is w else [w, mean])]
-    values = iter(_values(batch, models))
-    for token, (w, mean) in zip(waiting, pairs, strict=True):
-        seen.updates.append(token.token.updates)
-        seen.messages.append(token.messages)
-        seen.values.append(next(values))
-        seen.average_values.append(seen.values[-1] if mean is w else next(values))
+    with np.errstate(over="ignore", invalid="ignore"):  # `_check_finite` refuses divergence
+        values = map(float, batch.values(np.stack(models)[:, None])[:, 0])
+        for position, (w, mean) in zip(waiting, pairs, strict=True):
+            value = next(values)
+            average_value = value if mean is w else next(values)
+            updates, messages = position.token.updates, position.messages
+            result.snapshots.append(Snapshot(updates, messages, value, average_value))
     waiting.clear()
 
 
 def _value_of_zeros(problem: Problem) -> float:
-    """f(0), which needs no pass over the rows."""
+    """Return f(0), which needs no pass over the rows."""
     shape = (problem.row_count,) if problem.outputs == 1 else (problem.row_count, problem.outputs)
     losses = problem.loss.value(np.zeros(shape), problem.y)
     return float(problem.row_weights @ losses) / problem.nodes
-
-
-def _values(batch: WalkBatch, models: list[Array]) -> list[float]:
-    if not models:
-        return []
-    with np.errstate(over="ignore", invalid="ignore"):  # a diverging walk is found out later
-        return [float(value) for value in batch.values(np.stack(models)[:, None])[:, 0]]

@@ -1,112 +1,302 @@
-"""A prepared call of `fit` or `partial_fit`, run: from its first draw to the end of its walk."""
+"""A call of `fit` or `partial_fit`: preparation and training.
+
+`prepare` brings the rows to the units of training, shortens them if a public length is given,
+places them on the network, and resolves the plan. It draws and spends nothing. `train` runs the
+walk.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
-from walklearn.arrays import Arrays
 from walklearn.errors import InterruptedWarning
-from walklearn.fitting.prepare import Posed, Prepared, blas_threads
-from walklearn.fitting.rounds import Walked, run_walk, why_not_settled
-from walklearn.fitting.training_state import State
+from walklearn.fitting.plan import FitPlan
+from walklearn.fitting.request import FitRequest, Seeds, seeds_of
+from walklearn.fitting.resolve import facts_of, resolve
+from walklearn.fitting.rounds import WalkResult, run_walk, why_not_converged
+from walklearn.fitting.training_state import MarkedRows, TrainingState
+from walklearn.fitting.units import Units
+from walklearn.graphs import Network, place_rows
+from walklearn.objectives import Problem
+from walklearn.objectives.linear.losses import Loss
 from walklearn.objectives.linear.minimiser import NO_MINIMISER
+from walklearn.objectives.linear.rows import check_sizes, check_weights
+from walklearn.privacy import Ledger
+from walklearn.privacy.accounting.budget import about_noise, about_weak_epsilon
+from walklearn.simulation.batches import Position
+from walklearn.streams import generators
+from walklearn.updates.sgd import Sgd
+from walklearn.updates.step_sizes import ConstantStep
 from walklearn.visit import Setting
-from walklearn.wording import plural
+from walklearn.wording import often, plural
 
-UNEVEN = 100.0  # times as large as another: a column that slows a walk down
+# With fewer features, one thread finds the eigenvalues of L_i faster than several.
+MANY_FEATURES = 1000
+UNEVEN = 100.0  # ratio of the sizes of two columns from which a walk is slow
 
 
-class Ended(NamedTuple):
-    """The result of a walk: the prepared call, its setting, the walk, and the state to keep."""
+class FitInput(NamedTuple):
+    """The input of a call: checked rows, targets as the loss takes them, owners and weights.
 
-    prepared: Prepared
+    classes: the labels of a classifier. names: the columns of a data frame.
+    """
+
+    X: Any
+    targets: NDArray[Any]
+    loss: Loss
+    classes: NDArray[Any] | None = None
+    names: NDArray[Any] | None = None
+    nodes: ArrayLike | None = None
+    sample_weight: ArrayLike | None = None
+
+
+class PreparedProblem(NamedTuple):
+    """The problem of a training, the nodes of its rows, and the units of its columns."""
+
+    problem: Problem
+    network: Network
+    units: Units
+    clipped_rows: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFit:
+    """A call before its first draw.
+
+    state: the state after earlier calls. token: the token to continue with; None for a new one.
+    ledger, marked_rows: those of earlier calls and this one together.
+    """
+
+    request: FitRequest
+    rows: FitInput
+    plan: FitPlan
+    prepared_problem: PreparedProblem
+    state: TrainingState
+    seeds: Seeds
+    token: Position | None
+    ledger: Ledger
+    marked_rows: MarkedRows
+    partial: bool
+
+    def __reduce__(self) -> Any:
+        """Refuse a copy: it would hold the rows, and could contribute past the cap."""
+        raise TypeError("a prepared fit cannot be copied or pickled. Prepare it again.")
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of this training."""
+        return self.prepared_problem.problem
+
+    @property
+    def draws_exactly(self) -> bool:
+        """True if noise on the model comes from the entropy of the operating system."""
+        return self.plan.noise is not None and not self.seeds.simulated
+
+    @property
+    def summary(self) -> list[str]:
+        """Sentences on the noise-to-signal ratio and on the time that exact draws take."""
+        budget_plan, draws = self.plan.budget_plan, self.plan.noise_draws(self.problem.size)
+        lines = [] if budget_plan is None else [about_noise(budget_plan)]
+        if draws and self.draws_exactly:
+            from walklearn.privacy.draws.exact_draws import seconds
+
+            duration = seconds(draws)
+            about = "less than 1 s" if duration < 1.0 else f"about {duration:.0f} s"
+            lines.append(f"Drawing {draws:,} exact numbers of noise takes {about}.")
+        return lines
+
+
+class FitResult(NamedTuple):
+    """The prepared call, its setting, the result of its walk, and the state to keep."""
+
+    prepared: PreparedFit
     setting: Setting
-    walked: Walked
-    state: State
+    walk: WalkResult
+    state: TrainingState
 
 
-def train(prepared: Prepared, callback: Callable[[int, float], object] | None) -> Ended:
-    """Let the token walk over the rows, from where earlier calls left it."""
-    plan, here, state = prepared.plan, prepared.posed, prepared.state
-    if prepared.request.is_private:
-        state.spend()
-    seeds = prepared.seeds
-    with blas_threads(here.problem.X.shape[1]):
-        setting = plan.bind(here.problem, seeds.release)
-    walked = run_walk(
-        setting, plan.graph, seeds.streams, prepared.token, plan.stop, state.contributions,
-        callback, prepared.draws_exactly, state.marks,
+def prepare(
+    request: FitRequest, rows: FitInput, state: TrainingState, random_state: Any, partial: bool
+) -> PreparedFit:
+    """Prepare a call on these rows; raise what is wrong with it before anything is spent.
+
+    partial: True for a call of partial_fit, one piece of a stream.
+    """
+    seeds = seeds_of(random_state, state.calls)
+    state.check_request(request)
+    with blas_threads(rows.X.shape[1]):
+        prepared = prepare_problem(request, rows, state, seeds.graph)
+        problem, graph = prepared.problem, prepared.network.graph
+        if not request.is_private:
+            check_sizes(problem.X, problem.y)
+        facts = facts_of(problem, request.intercept, request.row_length)
+        if request.aggregate == "node-mean":
+            facts = replace(facts, rows=None)
+        plan = resolve(request, problem.loss, facts, graph, problem, state.plan, partial)
+    plan = replace(plan, encoding=prepared.units, seeded=seeds.simulated, earlier=state.ledger)
+    marked_rows = state.marked_rows
+    if request.is_private:
+        marked_rows = marked_rows.with_rows(rows.X, rows.targets, prepared.network.owners)
+    # Setting refuses parts that do not fit together; a step that is not known yet does not matter.
+    setting = Setting(
+        problem if plan.batch is None else problem.with_batch(plan.batch), plan.walk,
+        plan.update or Sgd(ConstantStep(1.0)), privacy=plan.privacy,
     )  # fmt: skip
-    given_step = prepared.request.step_size is not None or getattr(
-        prepared.request.update, "step_size", None
+    token, ledger = state.token_for(setting, prepared.units), plan.ledger()
+    _warn_of_protection(plan, ledger, state)
+    return PreparedFit(
+        request, rows, plan, prepared, state, seeds, token, ledger, marked_rows, partial
     )
-    _check_finite(setting, walked.token.token.update, bool(given_step))
-    is_public = not (prepared.request.is_private or prepared.partial)
-    _warn_of_its_end(setting, walked, prepared, here if is_public else None)
-    kept = replace(
-        state, resumed=None, calls=state.calls + 1, units=here.units, network=here.network,
-        token=walked.carried, ledger=prepared.ledger, contributions=walked.contributions,
-        request=prepared.request, plan=plan, marks=walked.marks if prepared.partial else [],
-        interrupted=state.interrupted or walked.interrupted, marked_rows=prepared.marked_rows,
-        is_spent=False,
+
+
+def blas_threads(features: int) -> Any:
+    """Limit the threads of BLAS to one for few features, where more would wait for each other."""
+    return _pools().limit(limits=1 if features < MANY_FEATURES else None, user_api="blas")
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """Return the pools of threads of this process; the search for them takes 6 ms."""
+    return ThreadpoolController()
+
+
+def _warn_of_protection(plan: FitPlan, ledger: Ledger, state: TrainingState) -> None:
+    """Warn of a `ModelNoise` that protects little, and of a cap that is used up."""
+    if plan.budget.noise is not None:  # `plan_budget` warns of an ε that is given
+        weak = about_weak_epsilon(ledger.largest_total(plan.budget.reported_delta)[1])
+        if weak:
+            warnings.warn(weak, stacklevel=6)
+    contributions = state.contributions
+    if plan.noise is None or contributions is None or not contributions.size:
+        return
+    cap, gradients = plan.noise.max_contributions, getattr(plan.update, "gradients", 1)
+    if int(contributions.min()) + gradients > cap:
+        warnings.warn(
+            f"no node can add to the model again: ε allows {often(cap)} per node. Further visits "
+            "leave the model unchanged. Start with a new estimator, which spends ε again.",
+            stacklevel=6,
+        )
+
+
+def prepare_problem(
+    request: FitRequest, rows: FitInput, state: TrainingState, seed: np.random.SeedSequence
+) -> PreparedProblem:
+    """Return the problem of these rows, with the units and nodes of earlier calls."""
+    count, clipped = rows.X.shape[0], None
+    weights = check_weights(rows.sample_weight, count)
+    units = state.units or _units(request, rows, weights)
+    if request.is_private and units.from_rows:
+        raise ValueError(
+            "earlier rows were standardised by numbers computed from them, which a private "
+            "training cannot rest on. Start with a new estimator."
+        )
+    X = units.rows(rows.X, request.feature_bound)
+    if request.feature_bound is not None:
+        X, clipped = X
+    network = place_rows(request.graph, rows.nodes, count, seed, state.network)
+    problem = Problem(
+        X, units.target.to_training(rows.targets), loss=rows.loss.rescaled(units.target.spread),
+        penalty=request.penalty, domain=request.domain, node_of_row=network.owners,
+        nodes=network.graph.node_count, aggregate=request.aggregate, empty_nodes="relay",
+        sample_weight=weights,
+        total_rows=request.total_rows if request.aggregate == "mean" else None,
+        assume_finite=True, copy=False,
     )  # fmt: skip
-    return Ended(prepared, setting, walked, kept)
+    return PreparedProblem(problem, network, units, clipped)
 
 
-def _check_finite(setting: Setting, token: Arrays, gives_steps: bool) -> None:
+def _units(request: FitRequest, rows: FitInput, weights: NDArray[Any]) -> Units:
+    """Return the units of the first call, which later calls keep."""
+    X, intercept, target = rows.X, request.intercept, None
+    if request.privacy.protects_model:  # otherwise a public scale of the target has no effect
+        target = request.target
+    if request.columns is not None:
+        return Units.declared(request.columns, intercept, target)
+    if not request.standardise:
+        return Units.unchanged(X.shape[1], intercept, target)
+    counted = slice(None) if weights.all() else weights > 0
+    targets = rows.targets[counted] if request.predicts_numbers else None
+    return Units.standard(X[counted], weights[counted], intercept, targets)
+
+
+def train(prepared: PreparedFit, callback: Callable[[int, float], object] | None) -> FitResult:
+    """Let the token walk over the rows, from where earlier calls left it."""
+    plan, problem, state = prepared.plan, prepared.problem, prepared.state
+    request, partial, seeds = prepared.request, prepared.partial, prepared.seeds
+    if request.is_private:
+        state.spend()
+    with blas_threads(problem.X.shape[1]):
+        setting = plan.bind(problem, seeds.release)
+    walk = run_walk(
+        setting, plan.graph, generators(seeds.walk), prepared.token, plan.stop,
+        state.contributions, callback, prepared.draws_exactly, state.marks,
+    )  # fmt: skip
+    _check_finite(setting, walk, request)
+    _warn_of_the_end(setting, walk, prepared)
+    state = replace(
+        state, resumed=None, calls=state.calls + 1, units=prepared.prepared_problem.units,
+        network=prepared.prepared_problem.network, token=walk.resumable, ledger=prepared.ledger,
+        contributions=walk.contributions, request=request, plan=plan,
+        marks=walk.marks if partial else [], interrupted=state.interrupted or walk.interrupted,
+        marked_rows=prepared.marked_rows, is_spent=False,
+    )  # fmt: skip
+    return FitResult(prepared, setting, walk, state)
+
+
+def _check_finite(setting: Setting, walk: WalkResult, request: FitRequest) -> None:
     """Raise an error if the model is infinite; the remedy depends on whether steps were given."""
-    update, objective = setting.update, setting.visible
+    update, objective, token = setting.update, setting.visible, walk.token.token.update
     vectors = update.model(objective, token), update.average_model(objective, token)
     if all(np.isfinite(vector).all() for vector in vectors):
         return
+    remedy = "Bring the columns to one scale, or use a larger penalty"
+    if request.step_size is not None or getattr(request.update, "step_size", None):
+        remedy = "Use a smaller step or none"
     raise ValueError(
-        "the model diverged to infinity: the steps are too long. "
-        + ("Use a smaller step or none" if gives_steps else
-           "Bring the columns to one scale, or use a larger penalty")
-        + ", or a bounded domain (in Python: domain=domains.Ball(10.0))."
-    )  # fmt: skip
+        f"the model diverged to infinity: the steps are too long. {remedy}, or a bounded domain "
+        "(in Python: domain=domains.Ball(10.0))."
+    )
 
 
-def _warn_of_its_end(
-    setting: Setting, walked: Walked, prepared: Prepared, here: Posed | None
-) -> None:
-    """Warn if the training was interrupted or has not converged, or if there is no minimiser.
-
-    here: None if the rows are private, or if more of them will come.
-    """
-    stopping = prepared.plan.stop
-    model = setting.update.model(setting.visible, walked.token.token.update)
-    if walked.interrupted:
+def _warn_of_the_end(setting: Setting, walk: WalkResult, prepared: PreparedFit) -> None:
+    """Warn if the training was interrupted or has not converged, or if there is no minimiser."""
+    # The rows may be inspected if they are not private, and if no more of them will come.
+    inspects = not (prepared.request.is_private or prepared.partial)
+    model = setting.update.model(setting.visible, walk.token.token.update)
+    if walk.interrupted:
         warnings.warn(
-            f"interrupted after {plural(walked.token.token.updates, 'update')}: the model so far "
-            "is kept. With warm_start=True another fit continues from it.",
+            f"interrupted after {plural(walk.token.token.updates, 'update')}; the model so far "
+            "is kept. Another fit with warm_start=True resumes it.",
             InterruptedWarning,
             stacklevel=6,
         )
-    elif here is not None and here.problem.decreases_forever_along(model):
+    elif inspects and prepared.problem.decreases_forever_along(model):
         warnings.warn(NO_MINIMISER, ConvergenceWarning, stacklevel=6)
-    elif not walked.settled and stopping.steps is None:
-        why = why_not_settled(walked, stopping) + ("" if here is None else _about_scales(here))
+    elif not walk.has_converged and prepared.plan.stop.steps is None:
+        why = why_not_converged(walk, prepared.plan.stop)
+        if inspects and prepared.prepared_problem.units.are_unchanged:
+            why += _about_scales(prepared.problem)
         warnings.warn(why, ConvergenceWarning, stacklevel=6)
 
 
-def _about_scales(here: Posed) -> str:
-    """Return a note if columns that were not rescaled differ in size by far, else nothing."""
-    if not here.units.are_given:
-        return ""
-    X = here.problem.X
-    summed = X.multiply(X).sum(axis=0) if here.problem.is_sparse else np.einsum("ra,ra->a", X, X)
-    squares = np.asarray(summed)
-    sizes = np.sqrt(squares[squares > 0])
-    if sizes.max(initial=0.0) < UNEVEN * sizes.min(initial=np.inf):
+def _about_scales(problem: Problem) -> str:
+    """Return a note if columns differ in size by far, else nothing."""
+    X = problem.X
+    squares = X.multiply(X).sum(axis=0) if problem.is_sparse else np.einsum("ra,ra->a", X, X)
+    sizes = np.sqrt(np.asarray(squares))
+    ratio = sizes.max(initial=0.0) / sizes[sizes > 0].min(initial=np.inf)
+    if ratio < UNEVEN:
         return ""
     return (
-        f" Some columns are {sizes.max() / sizes.min():,.0f} times as large as others, which makes "
-        'a walk slow: bring them to one scale (standardise="auto", or a schema).'
+        f" Some columns are {ratio:,.0f} times as large as others, which slows the walk: bring "
+        'them to one scale (standardise="auto", or a schema).'
     )

@@ -1,10 +1,10 @@
 """State of an estimator between calls of `fit` or `partial_fit`.
 
-ε is about a row of one node, and so is the cap on how often it influences the model. A row that
-comes back at another node, as when rows with a node each are shuffled, could influence the model
-from both, which no ledger counts. So a private training keeps marks of its rows
-(`tables.row_marks`) under a key of their own, and refuses a row that moved. Whoever has key and
-marks can look a row up, so a pickled estimator has neither and cannot continue a private training.
+ε is about a row of one node, and so is the cap on its contributions to the model. A row that
+returns at another node, for example after a shuffle of rows with a node each, could contribute from
+each node, which no ledger counts. A private training therefore keeps marks of its rows
+(`tables.row_marks`) under a secret key, and refuses a row that moved. With key and marks anybody
+could look a row up, so a pickled estimator has neither and cannot continue a private training.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class MarkedRows:
-    """The marks of all rows so far, and those of rows with their nodes, both sorted.
+    """Sorted marks of all rows so far, and of rows together with their nodes.
 
     key: the secret key of the marks. are_lost: True after pickling, if there were any marks.
 
@@ -54,18 +54,14 @@ class MarkedRows:
         return partial(MarkedRows, are_lost=self.are_lost or self.rows.size > 0), ()
 
     def with_rows(self, X: Any, y: Array, owners: Array) -> MarkedRows:
-        """Add these rows; refuse a row that was at another node before.
-
-        A row may influence the model as often as ε allows at each of its nodes, which no ledger
-        counts.
-        """
+        """Add these rows; refuse a row that was at another node before."""
         from scipy.sparse import csr_array
 
         if self.are_lost:
             raise ValueError(
-                "a private training cannot continue in a copy or after pickling: the nodes of its "
-                "rows are left out, so that nobody can look rows up. Start with a new estimator, "
-                "which spends ε again."
+                "a private training cannot continue in a copy or after pickling, which leaves out "
+                "the nodes of its rows, so that nobody can look rows up. Start with a new "
+                "estimator, which spends ε again."
             )
         marks, rows = RowMarks(self.key), np.zeros(len(y), np.uint64)
         for start in range(0, len(y), ROWS_AT_ONCE):  # a sparse row has the mark of the dense one
@@ -77,10 +73,9 @@ class MarkedRows:
             raise ValueError(
                 f"{moved.size} of {len(owners)} rows were at other nodes in an earlier call "
                 f"(the first is row {moved[0] + 1}). Each of its nodes could use a row as often as "
-                "ε allows, so that ε would be exceeded. Give a row the same node in every call "
-                "(nodes=...). Rows of other people that happen to be equal cannot be told apart "
-                "from rows that moved: fit them in one call, or with a new estimator, which spends "
-                "ε again."
+                "ε allows, which would exceed ε. Give a row the same node in every call "
+                "(nodes=...). Equal rows of different people look like rows that moved: fit them "
+                "in one call, or with a new estimator, which spends ε again."
             )
         return MarkedRows(
             np.union1d(self.rows, rows), np.union1d(self.at_nodes, at_nodes), self.key
@@ -88,12 +83,12 @@ class MarkedRows:
 
 
 @dataclass(eq=False)
-class State:
+class TrainingState:
     """The token, and everything else that one call passes to the next.
 
-    resumed: the model that the first call begins with, if not with zeros. request, plan: those of
-    the last call. interrupted: True if the user interrupted any call. is_spent: True once a private
-    call has continued from here.
+    resumed: the model that the first call starts from; None for zeros. request, plan: those of the
+    last call. interrupted: True if the user interrupted any call. is_spent: True once a private
+    call has continued from this state.
     """
 
     resumed: Model | None = None
@@ -111,11 +106,11 @@ class State:
     is_spent: bool = False
 
     def spend(self) -> None:
-        """Let one private call continue from here: a second one would contribute past the cap."""
+        """Allow one private call to continue; a second one would contribute past the cap."""
         if self.is_spent:
             raise ValueError(
                 "this private training was continued before, by a copy of the estimator or by a "
-                "call that failed, and its contributions to the model are not known here. Start "
+                "call that failed, so that its contributions to the model are unknown. Start "
                 "with a new estimator, which spends ε again."
             )
         self.is_spent = True
@@ -124,30 +119,26 @@ class State:
         """Refuse settings that would make the claims of earlier calls false."""
         if request.is_private and self.resumed is not None:
             raise ValueError(
-                "a private walk cannot begin with a model that was trained before: how often the "
-                "rows of each node have shown in it is not known, so that what is claimed of them "
-                "could not hold. Begin with a new estimator."
+                "a private walk cannot start from a trained model, because the number of "
+                "contributions of each node to it is unknown. Start with a new estimator."
             )
         before = self.request
         if before is None or before.terms == request.terms:
             return
         if request.is_private or before.is_private:
             raise ValueError(
-                "what is protected, and the public facts that it rests on, must stay as they were "
-                "in the first call: begin with a new estimator."
+                "what is protected, and the public facts that it rests on, must be the same in "
+                "every call. Keep those of the first call, or start with a new estimator."
             )
 
     def token_for(self, setting: Setting, units: Units) -> Position | None:
-        """Return the token to continue with, at a node of this call; None for a new one.
-
-        The gradients of earlier rows that it stores are dropped.
-        """
+        """Return the token to continue with, without stored gradients; None for a new one."""
         token = self.token
         if token is None and self.resumed is not None:
             if all(spec.name != "model" for spec in setting.token_specs[1]):
                 raise ValueError(
-                    f'{setting.update!r} has no array "model" on the token, so it cannot continue '
-                    "from a saved model."
+                    f'{setting.update!r} has no array "model" on the token and cannot continue '
+                    "from a saved model. Use Saga() or Sgd()."
                 )
             token = _token_of(self.resumed, setting.objective, units)
         if token is None:
@@ -168,11 +159,11 @@ def _token_of(model: Model, problem: Problem, units: Units) -> Position:
         raise ValueError(
             f"the model to continue has {model.weights.size} numbers, the {model.loss} loss and "
             f"{'an' if model.intercept else 'no'} intercept; this fit has {problem.size}, {loss} "
-            f"and {'an' if units.intercept else 'no'} intercept. Use the parameters and the "
-            "columns that the model was trained with."
+            f"and {'an' if units.intercept else 'no'} intercept. Use the parameters and columns of "
+            "the model's training."
         )
-    # The model of an estimator with a schema is in the schema's units, those to train in.
-    weights = model.weights if units.cut_off is not None else units.forth(model.weights)
+    # The model of an estimator with a schema is in the schema's units, those of the training.
+    weights = model.weights if units.cut_off is not None else units.to_training(model.weights)
     arrays = {"model": weights.reshape(-1).astype(problem.X.dtype, copy=False)}
     token = Token(0, model.updates, model.updates, {}, arrays)
     return Position(0, token, int(model.details.get("messages", 0)))

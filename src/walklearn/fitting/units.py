@@ -1,17 +1,17 @@
-"""From the units that rows are given in to those that a walk trains in, and back.
+"""Conversion between the given units of rows and the units of training.
 
-Steps as long as 1/L_i take care of rows of different size, but not of columns: where one feature
-is in thousands and another in thousandths, SGD is hopeless. So columns are shifted to mean 0 and
-scaled to deviation 1 first, which a token could learn on a first round. That looks at all rows:
-under privacy it is not done (`Units.given`), and columns must be scaled by public numbers.
+Steps as long as 1/L_i suit rows of different size, but not columns: SGD cannot converge if one
+feature is in thousands and another in thousandths. Columns are therefore shifted to mean 0 and
+scaled to deviation 1 first, which a token could learn on a first round. These numbers depend on all
+rows: under privacy, columns must be scaled by public numbers instead.
 
-Sparse rows stay sparse: a shift would fill all their zeros in. So their columns are only divided,
-by their largest entry, which leaves columns of 0 and 1 as they are and rare ones small.
+A shift would fill in all zeros of sparse rows. Their columns are only divided by their largest
+entry, which leaves columns of 0 and 1 unchanged and rare ones small.
 
 >>> units = Units.standard(np.array([[1.0, 1000.0], [3.0, 3000.0]]), np.ones(2), True)
 >>> units.rows(np.array([[3.0, 1000.0]]))
 array([[ 1., -1.,  1.]])
->>> units.back(np.array([2.0, 3.0, 1.0]))          # the last one is the intercept
+>>> units.to_original(np.array([2.0, 3.0, 1.0]))   # the last one is the intercept
 array([ 2.e+00,  3.e-03, -9.e+00])
 """
 
@@ -31,53 +31,54 @@ from walklearn.tables.encoding import Column
 from walklearn.tables.target_scale import TargetScale
 
 Array = NDArray[Any]
-AS_GIVEN = TargetScale(cut_off=math.inf)
+UNCHANGED = TargetScale(cut_off=math.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
     """x is trained on as (x − shift) / scale, y as `target` scales it.
 
-    from_rows: whether these numbers were computed from rows. cut_off: what is beyond ± this, in
-    the units to train in, is moved there.
+    from_rows: True if these numbers were computed from rows. cut_off: values beyond ± this, in
+    the units of training, are moved there.
     """
 
     shift: Array
     scale: Array
     intercept: bool
-    target: TargetScale = AS_GIVEN
+    target: TargetScale = UNCHANGED
     from_rows: bool = False
     cut_off: Array | None = None
 
     @property
-    def are_given(self) -> bool:
-        """Whether rows stay as they are."""
+    def are_unchanged(self) -> bool:
+        """True if rows keep their units."""
         return bool((self.scale == 1.0).all()) and not self.from_rows
 
     @classmethod
-    def declared(cls, columns: Sequence[Column], intercept: bool) -> Units:
-        """The units that a schema declares, by public numbers."""
+    def declared(
+        cls, columns: Sequence[Column], intercept: bool, target: TargetScale | None
+    ) -> Units:
+        """Return the units that a schema declares, by public numbers."""
         numbers = [[column.centre, column.spread, column.cut_off] for column in columns]
         shift, scale, cut_off = np.array(numbers).T
-        return cls(shift, scale, intercept, cut_off=cut_off)
+        return cls(shift, scale, intercept, target or UNCHANGED, cut_off=cut_off)
 
     @classmethod
-    def given(cls, features: int, intercept: bool) -> Units:
-        """The units in which rows stay as they are."""
-        return cls(np.zeros(features), np.ones(features), intercept)
+    def unchanged(cls, features: int, intercept: bool, target: TargetScale | None) -> Units:
+        """Return the units in which rows are given."""
+        return cls(np.zeros(features), np.ones(features), intercept, target or UNCHANGED)
 
     @classmethod
     def standard(
         cls, X: Any, weights: Array, intercept: bool, targets: Array | None = None
     ) -> Units:
-        """Weighted mean 0 and deviation 1 for every column, and mean 0 for the targets.
+        """Return units with weighted mean 0 and deviation 1 of columns, and mean 0 of targets.
 
-        Without an intercept nothing is shifted, as nothing could make up for it: then columns
-        have the mean square 1. A column that does not vary keeps its scale. Of sparse rows no
-        column is shifted, and the largest entry of each is 1.
+        Without an intercept nothing is shifted, because nothing could compensate it: columns then
+        have mean square 1. A constant column keeps its scale. Columns of sparse rows are not
+        shifted, and the largest entry of each is 1.
         """
-        shares = weights / weights.sum()
-        target = AS_GIVEN
+        shares, target = weights / weights.sum(), UNCHANGED
         if intercept and targets is not None:
             target = replace(target, centre=float(shares @ targets))
         if is_sparse(X):
@@ -88,20 +89,27 @@ class Units:
         shift = shares @ X if intercept else np.zeros(X.shape[1])
         with np.errstate(over="ignore"):
             centred = X - shift
-        # By the largest entry first, so that squares neither overflow nor vanish.
+        # Divided by the largest entry, squares neither overflow nor vanish.
         largest = np.abs(centred).max(axis=0, initial=0.0)
         if not np.isfinite(largest).all():
             raise ValueError(
                 f"column {int(np.isinf(largest).argmax())} of X spans more than double precision "
-                "holds: divide it by a large number first."
+                "holds. Divide it by a large number first."
             )
         varies = largest > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         unit = np.where(largest > 0, largest, 1.0)
         deviation = unit * np.sqrt(shares @ (centred / unit) ** 2)
         return cls(shift, np.where(varies, deviation, 1.0), intercept, target, True)
 
-    def rows(self, X: Any) -> Any:
-        """The rows to train on, a copy; an intercept is a last feature that is always 1."""
+    def rows(self, X: Any, bound: float | None = None) -> Any:
+        """Return a copy of the rows in units of training; an intercept is a last feature of 1.
+
+        With a bound, return rows no longer than it, and the number of shortened rows. The length
+        excludes the intercept.
+        """
+        if bound is not None:
+            rows, count = clip_features(replace(self, intercept=False).rows(X), bound)
+            return (with_ones(rows) if self.intercept else rows), count
         if is_sparse(X):
             return self._sparse_rows(X)
         features = len(self.scale)
@@ -112,16 +120,25 @@ class Units:
             np.clip(inner, -self.cut_off, self.cut_off, out=inner)
         return rows
 
-    def clipped(self, X: Any, bound: float) -> tuple[Any, int]:
-        """The rows to train on, no longer than the bound in these units, and how many were.
+    def _sparse_rows(self, X: Any) -> Any:
+        from scipy.sparse import csr_array
 
-        The intercept's 1 is no part of a row's length.
-        """
-        rows, count = clip_features(replace(self, intercept=False).rows(X), bound)
-        return (with_ones(rows) if self.intercept else rows), count
+        if self.shift.any():
+            raise ValueError(
+                "columns are shifted, because the first rows were dense, or because the schema "
+                "declares a centre, and a shift would fill sparse rows up. Pass dense rows "
+                "(X.toarray()), start anew with sparse ones, or declare centres of 0."
+            )
+        X = with_entries_once(X)
+        data = X.data if (self.scale == 1.0).all() else X.data / self.scale[X.indices]
+        if self.cut_off is not None:
+            ends = self.cut_off[X.indices]
+            data = np.clip(data, -ends, ends)
+        rows = csr_array((data, X.indices, X.indptr), shape=X.shape)
+        return with_ones(rows) if self.intercept else rows.copy()
 
     def cut(self, X: Any) -> Any:
-        """Rows in given units, to predict: cut off as those that were trained on."""
+        """Cut off rows to predict, in given units, as those of the training."""
         if self.cut_off is None:
             return X
         reach = self.cut_off * self.scale
@@ -131,27 +148,8 @@ class Units:
         np.clip(cut.data, -reach[cut.indices], reach[cut.indices], out=cut.data)
         return cut
 
-    def _sparse_rows(self, X: Any) -> Any:
-        """What `rows` does, for rows in CSR."""
-        from scipy.sparse import csr_array
-
-        if self.shift.any():
-            raise ValueError(
-                "columns are shifted, by the first rows, which were dense, or by a centre that the "
-                "schema declares: that would fill sparse rows up. Pass dense rows (X.toarray()), "
-                "begin anew with sparse ones, or declare centres of 0."
-            )
-        X = with_entries_once(X)
-        data = X.data if (self.scale == 1.0).all() else X.data / self.scale[X.indices]
-        if self.cut_off is not None:
-            ends = self.cut_off[X.indices]
-            data = np.clip(data, -ends, ends)
-        if self.intercept:
-            return with_ones(csr_array((data, X.indices, X.indptr), shape=X.shape))
-        return csr_array((data, X.indices, X.indptr), shape=X.shape, copy=True)
-
-    def forth(self, model: Array) -> Array:
-        """A model of given units, the intercept last, in those to train in: undoes `back`."""
+    def to_training(self, model: Array) -> Array:
+        """Convert a model in given units, the intercept last, to units of training."""
         centre, spread = self.target.centre, self.target.spread
         scaled = self.for_scaled_features(model)
         if self.intercept:
@@ -159,7 +157,7 @@ class Units:
         return np.asarray(scaled / spread)
 
     def for_scaled_features(self, model: Array) -> Array:
-        """Return the model of given units for scaled features; it predicts the same target."""
+        """Convert a model in given units to scaled features; it predicts the same target."""
         features = len(self.scale)
         weights = model[..., :features] * self.scale
         if not self.intercept:
@@ -167,8 +165,8 @@ class Units:
         constant = model[..., features] + model[..., :features] @ self.shift
         return np.concatenate([weights, np.asarray(constant)[..., None]], axis=-1)
 
-    def back(self, model: Array) -> Array:
-        """A model in given units, the intercept last: (features,), or (K, features)."""
+    def to_original(self, model: Array) -> Array:
+        """Convert a model to given units, the intercept last: (features,), or (K, features)."""
         features = len(self.scale)
         weights = model[..., :features] / self.scale
         if not self.intercept:
