@@ -284,7 +284,7 @@ def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
         ({"delta": 0.1}, "delta .*without epsilon"),
         ({"model": "in the clear"}, "^model .*epsilon"),
         ({**TOTAL, "model": "clear"}, "^model .*'clear'"),
-        ({**TOTAL, "delta": 0.0, "row_length": 5.5}, "delta > 0"),
+        ({**TOTAL, "delta": 0.0, "row_length": 5.5}, "delta = 0"),
         ({**TOTAL, "protect": "row"}, "protect .*'row'"),
         ({**TOTAL, "row_length": 5.5, "walk": "weighted"}, "L_i.*feature_bound.*step_size"),
         ({**BY_HAND, **TOTAL, "row_length": 5.5}, "epsilon .*model_privacy, --model-noise"),

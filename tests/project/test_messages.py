@@ -284,7 +284,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
         ("--graph ring --update sgd --steps 100", r"never mixes\. Pass --laziness 0\.1"),
         ("--graph ring --steps 100", r"rows are few"),  # with memory it arrives all the same
         ("--max-steps 1000 --tol 0", r"gradient norm is .* Raise max_steps or tol"),
-        ("--update sgd --max-steps 1000 --tol 0", r"loss was .*Raise max_steps or tol"),
+        ("--update sgd --max-steps 1000 --tol 0", r"loss is .*Raise max_steps or tol"),
     ):  # fmt: skip
         command = f"train apart.csv --target y --seed 1 {options} --out m --force"
         result = invoke(*command.split())
@@ -355,9 +355,9 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         "RandomWalkClassifier."),
     "a schema of too few columns": (
         lambda: fit(epsilon=1.0, delta=1e-5, schema=wl.tables.Schema.typical([0, 0], [1, 1])),
-        "epsilon = 1 needs a public scale of every column, and the schema declares none of 'x2': "
-        "add a centre and spread, or a range, known without looking at the rows ('*' stands for "
-        "all that are not named)."),
+        "epsilon = 1 needs a public scale of every column, and the schema declares none of 'x2'. "
+        "Add a centre and spread, or a range, known without looking at the rows ('*' stands for "
+        "all other columns)."),
     "a kind of penalty": (
         lambda: wl.Problem(X, Y, penalty="l2"),  # type: ignore[arg-type]
         "penalty must be a finite number of at least 0, got 'l2'."),
@@ -407,20 +407,20 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         "1 / (number of rows), such as 1e-5."),
     "a total without public facts": (
         lambda: fit(epsilon=3.0, delta=1e-5),
-        "epsilon = 3 needs public facts about the rows, and what is taken from the rows would "
-        "leak. Declare what is typical of the columns by schema={'*': {'centre': 0, 'spread': 1}}; "
-        "or, where rows are in such units, pass row_length, how long they typically are; or "
+        "epsilon = 3 needs public facts about the rows; numbers computed from the rows would "
+        "leak. Declare typical values of the columns by schema={'*': {'centre': 0, 'spread': 1}}; "
+        "or, if rows are in such units, pass row_length, their typical length; or "
         "feature_bound, a length that rows are shortened to."),
     "a total without a public scale of targets": (
         lambda: wl.RandomWalkRegressor(epsilon=3.0, delta=1e-5, row_length=1.0).fit(X, Y),
-        "epsilon for regression needs a public centre and spread of the target, for the noise is "
-        "made for targets of spread 1. Pass target_centre, a typical target, and target_spread, "
-        "how far targets typically are from it, both known without looking at the rows."),
+        "epsilon for regression needs a public centre and spread of the target, because the "
+        "noise is for targets of spread 1. Pass target_centre, a typical target, and "
+        "target_spread, the typical deviation from it, both known without looking at the rows."),
     "other protection in a later call": (
         lambda: fit(steps=3, walk="weighted").set_params(epsilon=3.0, delta=1e-5, row_length=1.0)
         .partial_fit(X, Y),
-        "what is protected, and the public facts that it rests on, must stay as they were in the "
-        "first call: begin with a new estimator."),
+        "what is protected, and the public facts that it rests on, must be the same in every "
+        "call. Keep those of the first call, or start with a new estimator."),
 }  # fmt: skip
 
 

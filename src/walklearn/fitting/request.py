@@ -379,7 +379,7 @@ def _check_public_facts(given: Mapping[str, Any], privacy: PrivacySettings) -> N
     if privacy.epsilon is None or not privacy.protects_model:
         return
     if not privacy.delta:
-        raise ValueError("Gaussian noise on the model needs delta > 0. Pass delta, such as 1e-5.")
+        raise ValueError("Gaussian noise on the model excludes delta = 0. Pass one such as 1e-5.")
     if all(given[name] is None for name in ("schema", "row_length", "feature_bound")):
         raise ValueError(
             f"epsilon = {privacy.epsilon:g} needs public facts about the rows; numbers computed "
