@@ -3,13 +3,6 @@
 Every function takes axes to draw on, or makes new ones, and returns them. It shows and writes
 nothing and changes no global setting; only `animate` writes a file. matplotlib is imported with the
 first picture.
-
->>> import walklearn as wl
->>> from matplotlib.figure import Figure
->>> graph = wl.graphs.star(9)
->>> axes = wl.plots.entrapment(graph, wl.walks.Uniform(), ax=Figure().subplots())
->>> axes.get_ylabel()
-'updates in a row, mean'
 """
 
 from walklearn.plots.error_curves import COSTS, METRICS, convergence

@@ -1,8 +1,4 @@
-"""Axes, colours and bands that the pictures share.
-
->>> colour(0) != colour(1)
-True
-"""
+"""Axes, colours and bands that the pictures share."""
 
 from __future__ import annotations
 

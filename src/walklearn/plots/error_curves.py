@@ -4,16 +4,6 @@ The cost is the number of updates, messages or bytes. Errors are positive and sp
 axes are logarithmic. A line is the median over the replicates and its band a confidence interval of
 that median, from :meth:`walklearn.Trace.summary`. To save the picture, use
 ``axes.figure.savefig(path)``.
-
->>> from matplotlib.figure import Figure
->>> from walklearn.simulation.trace import Trace
->>> error = [[1.0, 0.3, 0.1], [1.2, 0.4, 0.2]]
->>> trace = Trace(label="Uniform()", spec={}, updates=[1, 10, 100], messages=[[0, 8, 80]] * 2,
-...               message_bytes=80, metrics={"gap": error}, models=[[0.0]] * 2,
-...               averages=[[0.0]] * 2)
->>> axes = convergence([trace], x="messages", metric="gap", ax=Figure().subplots())
->>> axes.get_xlabel()
-'messages sent, mean of the replicates'
 """
 
 from __future__ import annotations

@@ -3,15 +3,6 @@
 Left: the graph, with the token as a ring, its last hops as a trail, and nodes that darken with
 their visits. Right: the error ‖w − w*‖ so far, and faintly the rest. It shows the reference
 algorithm, step by step.
-
->>> import tempfile, pathlib, walklearn as wl
->>> X, y = wl.datasets.two_gaussians(8, dimension=2, seed=1)
->>> problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(3.0))
->>> with tempfile.TemporaryDirectory() as folder:
-...     path = animate(problem, wl.graphs.ring(8), wl.walks.Uniform(),
-...                    pathlib.Path(folder) / "walk.gif", step_size=wl.PowerStep(0.1), steps=4)
-...     path.read_bytes()[:3]
-b'GIF'
 """
 
 from __future__ import annotations

@@ -3,12 +3,6 @@
 A node that others propose rarely, or with a much larger weight than its neighbours, keeps the
 token: it stays with probability P_ii and makes 1 / (1 − P_ii) updates in a row on average, all on
 the same rows. One such node in a corner of the graph can delay the whole walk.
-
->>> import walklearn as wl
->>> from matplotlib.figure import Figure
->>> axes = entrapment(wl.graphs.star(9), wl.walks.Uniform(), ax=Figure().subplots())
->>> axes.get_title()   # the centre never stays, a leaf moves once in eight times
-'moves in 22 % of the steps; longest stay 8 updates, at node 1'
 """
 
 from __future__ import annotations
@@ -54,9 +48,9 @@ def entrapment(
     --------
     >>> import walklearn as wl
     >>> from matplotlib.figure import Figure
-    >>> axes = entrapment(wl.graphs.star(8), wl.walks.Uniform(), ax=Figure().subplots())
-    >>> axes.get_xlabel()
-    'neighbours of the node'
+    >>> axes = entrapment(wl.graphs.star(9), wl.walks.Uniform(), ax=Figure().subplots())
+    >>> axes.get_title()   # the centre never stays, a leaf moves once in eight times
+    'moves in 22 % of the steps; longest stay 8 updates, at node 1'
     """
     shares = walk.stationary(graph, problem)
     moves = np.maximum(1.0 - walk.transition_matrix(graph, problem).diagonal(), 1e-300)

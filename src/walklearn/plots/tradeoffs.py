@@ -3,12 +3,6 @@
 The error is that of `privacy.compare`: root mean square, as a share of the public range, of the
 release after shrinking, which costs no privacy. A public constant has error .289, so a mechanism is
 useful only below that line.
-
->>> from matplotlib.figure import Figure
->>> axes = privacy_tradeoff(bounds=(1.0, 10.0), delta=0.03, epsilons=[1.0, 3.0],
-...                         ax=Figure().subplots())
->>> [line.get_label() for line in axes.get_lines()][-1]
-'a public constant'
 """
 
 from __future__ import annotations

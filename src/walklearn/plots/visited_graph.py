@@ -3,13 +3,6 @@
 On a small graph the area of a dot is the node's share of the visits. Its colour compares that share
 with the expected one, on a logarithmic scale: white as expected, blue less, red more. Thousands of
 dots would be unreadable, so on a large graph the ratio is drawn against the number of neighbours.
-
->>> import walklearn as wl
->>> from matplotlib.figure import Figure
->>> graph = wl.graphs.star(6)
->>> axes = visits(graph, [50, 10, 10, 10, 10, 10], expected=[1 / 6] * 6, ax=Figure().subplots())
->>> len(axes.collections)   # the edges and the dots
-2
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Theory of a walk before it is run: its spectrum, the theorems' constants, and warnings.
-
->>> from walklearn import graphs, theory, walks
->>> round(theory.spectral_gap(graphs.complete(5), walks.Uniform(laziness=0.5)), 3)
-0.625
-"""
+"""Theory of a walk before it is run: its spectrum, the theorems' constants, and warnings."""
 
 import lazy_loader
 

@@ -11,17 +11,6 @@ c, so the constants compare walks on one problem; they predict no error.
 
 The minimiser need not be unique: for convex f_i all ∇f_i, and therefore σ², are the same at
 every w*.
-
->>> from walklearn import Problem, graphs, walks
->>> problem = Problem([[1.0], [1.0], [1.0], [3.0]], [1.0, 1.0, -1.0, 1.0], penalty=1.0)
->>> diagnosis = diagnose(graphs.ring(4), problem, walks.Uniform())
->>> diagnosis.spectral_gap, diagnosis.mixing_time
-(0.0, inf)
->>> print(diagnosis.warnings[0])
-The walk has period 2: the graph is bipartite and the token never stays, so it is on one side
-at even steps and on the other at odd ones, and never mixes (λ_N = -1). Pass laziness=0.1.
->>> round(diagnose(graphs.ring(4), problem, walks.Uniform(laziness=0.5)).spectral_gap, 6)
-0.5
 """
 
 from __future__ import annotations
@@ -65,11 +54,10 @@ class Diagnosis:
     reversible
         True if the walk is reversible; the theorems need that.
     method
-        The source of the eigenvalues: "closed form", "eigenvalues", "bound" or "unknown". With
-        "bound", spectral_gap is the lower end of gap_bounds, and all that follows from it is
-        pessimistic. With "unknown" they are NaN. For a walk that is not reversible lambda_2 is the
-        second largest modulus and lambda_N is NaN; for `NonBacktracking` all are those of its base
-        walk.
+        "closed form", "eigenvalues", "bound" (spectral_gap is the lower end of gap_bounds, and what
+        follows from it is pessimistic) or "unknown" (NaN). For a walk that is not reversible,
+        lambda_2 is the second largest modulus and lambda_N is NaN; for one without a matrix, all
+        are those of its base walk.
     lambda_2
         The second largest eigenvalue of the transition matrix.
     lambda_N

@@ -18,10 +18,6 @@ from above, and these bound them from below:
     far  ≥ 2 / max_e Q(e)⁻¹ Σ_{x: e on the odd path from x to x} |path| π_x
 
 (Diaconis & Stroock 1991), with the paths of a breadth-first tree, and Q(e) = π_i P_ij.
-
->>> from walklearn import graphs, walks
->>> spectrum_of(graphs.complete(5), walks.Uniform(laziness=0.5))
-Spectrum(near=(0.625, 0.625), far=(1.375, 1.375), method='closed form')
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The change of the token in a visit: the SGD of Algorithms 1 to 3, and SAGA, which has memory.
-
->>> from walklearn.updates import PowerStep
->>> PowerStep(1.0, 0.75)(16)
-0.125
-"""
+"""The change of the token in a visit: the SGD of Algorithms 1 to 3, and SAGA, which has memory."""
 
 from walklearn.streams import draw_start
 from walklearn.updates.saga import Saga

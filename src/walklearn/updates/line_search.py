@@ -19,12 +19,6 @@ The mean of a alone is useless: it is N on every graph. L̂ halves in H = N visi
 it along one direction only. That is all directions of a single row, and one of many of several
 rows. If few nodes hold several rows each, L̂ must not fall below the curvature of the other
 directions before a visit meets one of them (`halving_visits`).
-
->>> times = ReturnTimes()
->>> for age in (0, 0, 1, 2):                  # two first visits, then two returns
-...     times = times.with_visit(float(age == 0), age)
->>> times.nodes, times.mean_age               # 2 nodes; (1 + 4) / (2 · 3)
-(2.0, 0.8333333333333334)
 """
 
 from __future__ import annotations
@@ -96,10 +90,6 @@ class ReturnTimes(NamedTuple):
         """
         return self.hops > ROUNDS * max(self.mean_age, nodes)
 
-    def decay(self, curvature: float, visits: float) -> float:
-        """Return L̂ · 2^(−factor / H), for L̂ and H, the visits in which L̂ halves."""
-        return float(curvature * 2.0 ** (-self.factor / visits))
-
     def step(self, curvature: float) -> float:
         """Return γ for a curvature L̂ + λ; 0 without curvature, since there is no gradient."""
         return self.factor * SHARE / curvature if curvature > 0 else 0.0
@@ -135,8 +125,7 @@ def raise_curvature(
     squared_norm, value = float(gradient @ gradient), value_at(w)
     if value < 0.0:
         raise ValueError(
-            f"local_value is {value:g}, and the line search needs at least 0. Add a constant to "
-            "it, or give a step, such as Saga(0.1)."
+            f"local_value is {value:g}, below 0. Add a constant, or give a step, as in Saga(0.1)."
         )
     if not (squared_norm > 0.0 and value > 0.0 and np.isfinite(squared_norm)):
         return curvature

@@ -1,14 +1,6 @@
 """The paper's update: one projected SGD step on the node's own rows.
 
-    w ← Π_W(w − γ_k · weight · ∇f_i(w))
-
->>> import numpy as np
->>> from walklearn import ConstantStep, Problem, losses, updates
->>> problem = Problem([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0], loss=losses.Squared())
->>> sgd = updates.Sgd(ConstantStep(0.5))
->>> context = updates.VisitContext(problem, 0, 0, 1.0, 0, 0, np.zeros((1, 0)))
->>> sgd.visit(context, sgd.init_token(problem), {}).token["model"]
-array([3., 0.])
+w ← Π_W(w − γ_k · weight · ∇f_i(w))
 """
 
 from __future__ import annotations
@@ -45,6 +37,7 @@ class Sgd(Update):
     name: ClassVar[str] = "sgd"
     compiled: ClassVar[str | None] = "sgd"
     uncounted: ClassVar[tuple[str, ...]] = ("weighted_sum", "step_size_sum")
+    label: ClassVar[str] = ""  # the paper's update is not named
     step_size: StepSize
     average: bool = True
 
@@ -56,11 +49,6 @@ class Sgd(Update):
     def is_compiled(self) -> bool:
         """True if kernels do exactly what `visit` and the step size do."""
         return super().is_compiled and type(self.step_size) in (PowerStep, ConstantStep)
-
-    @property
-    def label(self) -> str:
-        """Empty: the paper's update is not named."""
-        return ""
 
     def token_arrays(self, objective: Any, tokens: int = 1) -> Specs:
         """The model and, for records, the sums for w̄."""
@@ -88,6 +76,5 @@ class Sgd(Update):
 
     def since(self, before: Arrays, token: Arrays) -> Arrays:
         """Subtract the sums of the earlier copy."""
-        if not self.average:
-            return token
-        return token | {name: np.asarray(token[name] - before[name]) for name in self.uncounted}
+        names = self.uncounted if self.average else ()
+        return token | {name: np.asarray(token[name] - before[name]) for name in names}

@@ -20,13 +20,6 @@ power of k, the gain of a doubling is about as large as what remains to be gaine
 converged if a doubling changes the loss by less than a share `tolerance` of the loss of zeros,
 provided that the token visited most of the network in that time: on a ring it stays in one part for
 long, and the model gets worse on the others.
-
->>> from walklearn import Problem, graphs, walks
->>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
->>> choose_step(problem, graphs.complete(3), walks.Weighted())      # L = 1.75, 4, 7.75
-PowerStep(constant=0.38888888888888884, exponent=0.51)
->>> has_converged([0.5, 0.31, 0.309], loss_of_zeros=0.7, tolerance=0.01, coverage=1.0)
-True
 """
 
 from __future__ import annotations
@@ -119,16 +112,14 @@ def public_steps(nodes: int, limit: int) -> int:
     return min(limit, max(MIN_STEPS, min(100 * nodes, MAX_STEPS), 10 * nodes))
 
 
-def has_converged(
-    losses: Sequence[float], loss_of_zeros: float, tolerance: float, coverage: float
-) -> bool:
-    """True if the last doubling of the walk changed the loss by no more than the tolerance.
+def has_converged(losses: Sequence[float], of_zeros: float, tol: float, coverage: float) -> bool:
+    """True if the last doubling of the walk changed the loss by at most a share `tol`.
 
-    coverage: `visited_mass` of that time.
+    It is a share of `of_zeros`, the loss of zeros. coverage: `visited_mass` of that time.
     """
     if len(losses) < 2 or coverage < MIN_COVERAGE:
         return False
-    return abs(losses[-2] - losses[-1]) <= tolerance * loss_of_zeros
+    return abs(losses[-2] - losses[-1]) <= tol * of_zeros
 
 
 def visited_mass(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
@@ -137,12 +128,10 @@ def visited_mass(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.
     return float((visits > 0).mean() if shares is None else shares[visits > 0].sum())
 
 
-def _step(
-    loss: Loss, penalty: float, largest_scale: float, largest: float, mean: float
-) -> PowerStep:
+def _step(loss: Loss, penalty: float, scale: float, largest: float, mean: float) -> PowerStep:
     if math.isinf(loss.max_slope):
         return PowerStep(1.0 / max(largest, MIN_SMOOTHNESS), EXPONENT)
     constant = LENGTH / max(mean, MIN_SMOOTHNESS)
-    if penalty > 0:  # the pull of the penalty is not bounded, so it must not overshoot
-        constant = min(constant, 1.0 / (penalty * largest_scale))
+    if penalty > 0:  # the gradient of the penalty is not bounded, so it must not overshoot
+        constant = min(constant, 1.0 / (penalty * scale))
     return PowerStep(constant, EXPONENT)

@@ -1,10 +1,4 @@
-"""Step sizes γ_k, all of the form c / k^q, for the k-th update (k = 1, 2, …).
-
->>> PowerStep(1.0, 0.75)(16)
-0.125
->>> ConstantStep(0.1)(1000)
-0.1
-"""
+"""Step sizes γ_k, all of the form c / k^q, for the k-th update (k = 1, 2, …)."""
 
 from __future__ import annotations
 
@@ -23,6 +17,10 @@ class _Step:
 
     constant: float
     exponent: float
+
+    def __post_init__(self) -> None:
+        constant = check_number("the step constant c", self.constant, above=0.0)
+        object.__setattr__(self, "constant", constant)
 
     @overload
     def __call__(self, k: int) -> float: ...
@@ -58,9 +56,9 @@ class PowerStep(_Step):
     exponent: float = 0.75
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         exponent = check_number("the step exponent q", self.exponent, minimum=0.0)
         object.__setattr__(self, "exponent", exponent)
-        object.__setattr__(self, "constant", _positive(self.constant))
         if not 0.5 < self.exponent < 1.0:
             warnings.warn(
                 f"the convergence theorems need 0.5 < q < 1, got q = {self.exponent:g}; "
@@ -87,12 +85,5 @@ class ConstantStep(_Step):
     exponent: ClassVar[float] = 0.0  # type: ignore[misc]  # a constant is c / k^0
     constant: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "constant", _positive(self.constant))
-
 
 StepSize = PowerStep | ConstantStep
-
-
-def _positive(constant: float) -> float:
-    return check_number("the step constant c", constant, above=0.0)

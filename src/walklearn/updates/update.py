@@ -6,10 +6,6 @@
 An update declares the arrays that the token carries and those that each node keeps. A visit makes
 new ones from these, from the node's part of the objective and from random numbers. It reads
 nothing else, so a node of a real network makes the same visit.
-
->>> from walklearn import updates
->>> {"saga", "sgd"} <= set(updates.UPDATES.names)
-True
 """
 
 from __future__ import annotations
@@ -69,14 +65,13 @@ class VisitContext(NamedTuple):
         """
         if index >= len(self.draws):
             raise ValueError(
-                f"an update takes gradient {index} and declares only {len(self.draws)}. Set its "
-                "`gradients`."
+                f"gradient {index} is not declared. Set `gradients` of the update to {index + 1}."
             )
         gradient: Array = self.objective.gradient(self.node, w, self.draws[index])
         if np.shape(gradient) != w.shape:
             raise ValueError(
-                f"the gradient of node {self.node} has shape {np.shape(gradient)}, and the model "
-                f"has {w.shape}. Return one number for each number of the model."
+                f"gradient of node {self.node} must have the shape of the model, {w.shape}, got "
+                f"{np.shape(gradient)}."
             )
         return gradient
 
@@ -213,10 +208,8 @@ class Update(Part):
     @property
     def is_compiled(self) -> bool:
         """True if a kernel does exactly what `visit` does."""
-        written_for = (
-            "visit", "token_arrays", "node_arrays", "gradients", "model", "average_model",
-        )  # fmt: skip
-        return self.compiled is not None and is_current(type(self), "compiled", *written_for)
+        names = ("visit", "token_arrays", "node_arrays", "gradients", "model", "average_model")
+        return self.compiled is not None and is_current(type(self), "compiled", *names)
 
 
 UPDATES: Registry[type[Update]] = Registry("update")

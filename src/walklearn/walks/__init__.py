@@ -1,8 +1,8 @@
-"""The walks: which neighbour gets the token next, and how its gradient is weighted.
+"""The walks: the rules for the next node, and the weights of gradients.
 
 A Metropolis walk proposes a uniform neighbour j of i and accepts with probability
 min(1, a(i, j)), a = (v_j / v_i)(deg_i / deg_j); otherwise the token stays and the node does
-another update. Its stationary law is ∝ v, the *visit weights*::
+another update. Its stationary distribution is ∝ v, the *visit weights*::
 
     Simple    v = deg     a = 1                   ĝ = ∇f_i, biased by degree
     Uniform   v = 1       a = deg_i / deg_j       ĝ = ∇f_i                    (Algorithm 1)
@@ -11,17 +11,9 @@ another update. Its stationary law is ∝ v, the *visit weights*::
 
 Only the ratio of `score` = v / deg matters: a(i, j) = score_j / score_i.
 
-One uniform number drives a whole Metropolis step: its part below `laziness` keeps the token,
-the rest is stretched to [0, degree), whose whole part picks the neighbour and whose fraction
-decides on acceptance. (53 bits are enough for both: the fraction keeps 53 − log₂ degree.)
-
->>> import numpy as np
->>> from walklearn import graphs
->>> star = graphs.star(4)
->>> Uniform().stationary(star)
-array([0.25, 0.25, 0.25, 0.25])
->>> Simple().stationary(star)
-array([0.5       , 0.16666667, 0.16666667, 0.16666667])
+One uniform number drives a whole Metropolis step. Its part below `laziness` keeps the token. The
+rest is stretched to [0, degree): its integer part selects the neighbour and its fraction decides on
+acceptance. (53 bits are enough for both: the fraction keeps 53 − log₂ degree.)
 """
 
 from walklearn.walks.composed import ComposedWalk

@@ -4,12 +4,6 @@ L_i depends on the rows of its node. A walk can reveal it in two ways. It can an
 neighbours, as it is or released by a mechanism. Or it can scale steps by the true L_i, which can
 then be computed from the model. Every walk states which it does (`Walk.disclosure`), and
 simulations, estimators, nodes, ledgers and advice rely on that.
-
->>> from walklearn import walks
->>> walks.Weighted().disclosure.is_unprotected, walks.Uniform().disclosure.is_unprotected
-(True, False)
->>> walks.Uniform(normalise=True).disclosure.scaled_by
-'Uniform(normalise=True)'
 """
 
 from __future__ import annotations

@@ -8,17 +8,6 @@ the target becomes μ_i (x_i / μ_i)^(−α) (HDT-MCMC, ICML 2025):
 The stationary distribution stays μ, and the variance of averages over visits falls like
 1 / (2α + 1). The holder has to ask the proposed neighbour for its count: a question and an answer,
 each counted as a message.
-
->>> import numpy as np
->>> from walklearn import graphs
->>> from walklearn.walks import HistoryDriven, view_of
->>> ring, visits = graphs.ring(4), [0, 4, 0, 1]                # before this visit to node 0
->>> walk = HistoryDriven(alpha=2.0).bind(ring, None)
->>> view = view_of(walk, ring, 0, states=lambda node: {"visits": np.array(visits[node])})
->>> walk.hop(view, {}, view.ask(0), np.array([0.1]))[:2]     # (2/5)² = 0.16 against 0.2
-(0, 0)
->>> walk.hop(view, {}, view.ask(0), np.array([0.07]))[:2]
-(1, 1)
 """
 
 from __future__ import annotations

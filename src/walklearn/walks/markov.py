@@ -1,9 +1,4 @@
-"""Stationary distributions of Markov chains, and of walks that know theirs.
-
->>> from scipy.sparse import csr_array
->>> stationary_of(csr_array([[0.5, 0.5], [0.25, 0.75]]), np.array([0.5, 0.5])).round(6)
-array([0.333333, 0.666667])
-"""
+"""Stationary distributions of Markov chains, and of walks that know theirs."""
 
 from __future__ import annotations
 

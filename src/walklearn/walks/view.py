@@ -28,8 +28,7 @@ class View(NamedTuple):
     slot
         The number of the token; 0 if there is only one.
     neighbours
-        The neighbours in ascending order. On a real node also those that do not answer: if the
-        walk chooses one of them, the token stays.
+        The neighbours in ascending order. If one does not answer a real node, the token stays.
     own_announcement
         The numbers that the holder announced before the walk.
     announced
@@ -118,7 +117,7 @@ def view_of(
     Parameters
     ----------
     walk
-        The walk, which makes the announcements unless `table` has them.
+        The walk.
     graph
         Communication graph.
     node
