@@ -133,8 +133,8 @@ def test_a_network_is_watched_killed_and_healed_in_a_browser(
         made = [int(text(chrome, f"made-{node}").replace(",", "")) for node in range(4)]
         events = text(chrome, "events")
         assert events.count("the walk begins") == 1
-        # Each update is counted once; a new line repeats those that its copy of the token lacks.
-        assert sum(made) == 1500 or (sum(made) > 1500 and "new line" in events)
+        # Each update is counted once; a new generation repeats those that its copy lacks.
+        assert sum(made) == 1500 or (sum(made) > 1500 and "new generation" in events)
         for chart in ("by-updates", "by-messages"):
             assert chrome.find_elements("css selector", f"#{chart} .curve")
         assert len(chrome.find_elements("css selector", "#visits .bar")) == 4

@@ -267,13 +267,13 @@ def test_an_average_at_the_edge_of_all_numbers_may_be_rounded_beyond_it() -> Non
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ({"counter": 0}, r"line\.counter"),
-        ({"counter": LARGEST_COUNTER + 1}, r"line\.counter"),
-        ({"reclaimer": "AB" * 32}, r"line\.reclaimer"),
-        ({"reclaimer": "ab" * 31}, r"line\.reclaimer"),
-        ({"reclaimer": "ab" * 32 + "\n"}, r"line\.reclaimer"),
-        ({"walk": ""}, r"line\.walk"),
-        ({"walk": "x" * 100_000}, r"line\.walk"),
+        ({"counter": 0}, r"generation\.counter"),
+        ({"counter": LARGEST_COUNTER + 1}, r"generation\.counter"),
+        ({"reclaimer": "AB" * 32}, r"generation\.reclaimer"),
+        ({"reclaimer": "ab" * 31}, r"generation\.reclaimer"),
+        ({"reclaimer": "ab" * 32 + "\n"}, r"generation\.reclaimer"),
+        ({"walk": ""}, r"generation\.walk"),
+        ({"walk": "x" * 100_000}, r"generation\.walk"),
     ],
 )
 def test_lines_that_cannot_be(line: dict[str, Any], reason: str) -> None:
@@ -292,7 +292,7 @@ def test_lines_that_cannot_be(line: dict[str, Any], reason: str) -> None:
 def test_a_token_without_a_line() -> None:
     message = wire.Token.FromString(encode_token(TOKEN))
     message.ClearField("line")
-    with pytest.raises(MessageError, match=r"line\.counter"):
+    with pytest.raises(MessageError, match=r"generation\.counter"):
         decode_token(message.SerializeToString(), LIMITS)
 
 

@@ -2,7 +2,7 @@
 
 A switch is a namespace with a bridge, a host one with a cable (veth) to it. Cutting a host off
 is setting its cable down at the switch, as when a plug is pulled: no message says so. A token that
-was about to cross may have arrived or not; its sender waits, then goes on with a new line.
+was about to cross may have arrived or not; its sender waits, then continues with a new generation.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ def new_lines(running: list[OnHost]) -> int:
     A survivor restarts the walk of a dead holder, or the last sender does if the holder died before
     it acknowledged the token.
     """
-    return sum(each.log.read_text().count('"event":"new line"') for each in running)
+    return sum(each.log.read_text().count('"event":"new generation"') for each in running)
 
 
 def holds(directory: NodeDirectory, folder: Path) -> bool:

@@ -76,13 +76,13 @@ def test_what_a_participant_signed_is_taken_whoever_brings_it(final: bool) -> No
 def test_what_nobody_in_the_roster_signed_is_not() -> None:
     bob, honest = seals_of(BOB), seals_of(ALICE).on_token(a_token(ALICE, final=True))
     stranger = seals_of(STRANGER).on_token(a_token(STRANGER, final=True))
-    assert "begun by none" in bob.refusal(stranger)
-    assert "begun by none" in bob.refusal(a_token(ALICE))  # unsigned
-    assert "begun by none" in bob.refusal(replace(a_token(ALICE), seal=stranger.seal))
+    assert "signed its generation" in bob.refusal(stranger)
+    assert "signed its generation" in bob.refusal(a_token(ALICE))  # unsigned
+    assert "signed its generation" in bob.refusal(replace(a_token(ALICE), seal=stranger.seal))
     assert "declared by none" in bob.refusal(replace(honest, end_seal=b""))
     assert "declared by none" in bob.refusal(changed(honest, model=np.ones(2)))
     other_plan = Seals(ALICE, "1" * 64, lambda: ROSTER, Log("test", io.StringIO()))
-    assert "begun by none" in seals_of(BOB).refusal(other_plan.on_token(a_token(ALICE)))
+    assert "signed its generation" in seals_of(BOB).refusal(other_plan.on_token(a_token(ALICE)))
     assert seals_of(BOB, None).refusal(stranger) == ""  # without a roster neighbours are trusted
 
 
@@ -102,7 +102,7 @@ def test_a_renewed_line_is_signed_by_who_renewed_it_and_logged_by_name() -> None
     passed_on = bob.on_token(renewed(sent))
     assert carol.refusal(passed_on) == ""
     events = [(line["event"], line["by"]) for line in logged(carol)]
-    assert events == [("line begun", "alice"), ("line renewed", "bob")]
+    assert events == [("generation begun", "alice"), ("generation renewed", "bob")]
     told = Announcement(2, 1.0, True, passed_on.line)
     for greeting in (carol.on_greeting(Greeting("c", PLAN, told)),):  # it can tell it on
         assert seals_of(ALICE).checked_greeting(greeting) == (greeting, False)
@@ -131,7 +131,7 @@ def test_a_renewal_that_nobody_signed_is_refused() -> None:
     assert bob.refusal(sent) == ""
     assert eve.refusal(sent) == ""
     for forged in (renewed(sent), eve.on_token(renewed(sent)), replace(renewed(sent), seal=b"")):
-        assert "renewed by none" in bob.refusal(forged)
+        assert "signed its generation" in bob.refusal(forged)
         told = Announcement(2, 1.0, True, forged.line, None, Progress(Mark(forged.line, 4), 9, 0.0))
         bare, wrong = bob.checked_greeting(Greeting("e", PLAN, told, newest_seal=forged.seal))
         assert wrong
@@ -140,7 +140,7 @@ def test_a_renewal_that_nobody_signed_is_refused() -> None:
         assert not bob.checks_receipt(receipt)
     mixed = seals_of(ALICE).on_token(replace(a_token(ALICE), line=line_of(ALICE, 500)))
     assert bob.refusal(mixed) == ""  # who began it may renew it too
-    assert ("line renewed", "alice") in [(line["event"], line["by"]) for line in logged(bob)]
+    assert ("generation renewed", "alice") in [(line["event"], line["by"]) for line in logged(bob)]
 
 
 @pytest.mark.parametrize("final", [False, True])
@@ -293,10 +293,10 @@ async def test_a_neighbour_that_forges_a_line_or_an_end_does_not_disturb_the_wal
         await enemy.transport.close(0.0)
         assert {each.final.line.counter for each in running if each.final} == {1}
     events = [line for log in logs for line in log_lines(log.getvalue())]
-    assert ("line begun", "node0") in {(each["event"], each.get("by")) for each in events}
-    assert "line renewed" in {each["event"] for each in events}
+    assert ("generation begun", "node0") in {(each["event"], each.get("by")) for each in events}
+    assert "generation renewed" in {each["event"] for each in events}
     assert "end declared" in {each["event"] for each in events}
-    assert ("line not signed", "node3") in {(e["event"], e.get("neighbour")) for e in events}
+    assert ("generation not signed", "node3") in {(e["event"], e.get("neighbour")) for e in events}
 
 
 def take_lines_unsigned(patch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ class Greetings:
         """The greeting without lines that no participant has begun."""
         greeting, wrong = self._seals.checked_greeting(greeting)
         if wrong:
-            self._log.warning("line not signed", neighbour=self._names.get(neighbour))
+            self._log.warning("generation not signed", neighbour=self._names.get(neighbour))
         return greeting
 
     def _first_greeting(self, neighbour: str) -> Greeting:

@@ -105,10 +105,9 @@ class Seals:
     def refusal(self, token: Token) -> str:
         """Why a token or a final model is not taken; empty if it is."""
         if not self._knows_line(token.line, token.seal):
-            begun = self._knows_beginning(token.line, token.seal)
-            return f"its line was {'renewed' if begun else 'begun'} by none of the participants"
+            return "no participant has signed its generation"
         if token.final and not self._knows_end(token):
-            return "its end was declared by none of the participants"
+            return "no participant has signed its end"
         return ""
 
     def checked_greeting(self, greeting: Greeting) -> tuple[Greeting, bool]:
@@ -177,9 +176,10 @@ class Seals:
         if not self._knows_beginning(line, seal):
             return False
         if new:
-            self._log.info("line begun", by=roster.name_of(line.reclaimer), counter=line.counter)
+            by = roster.name_of(line.reclaimer)
+            self._log.info("generation begun", by=by, counter=line.counter)
         if not new or read.by != line.reclaimer:
-            self._log.info("line renewed", by=roster.name_of(read.by), updates=line.updates)
+            self._log.info("generation renewed", by=roster.name_of(read.by), updates=line.updates)
         # Of a beginning that was known this seal may say anything: what was checked is passed on.
         begun = self._begun.get(line.beginning, read.begun)
         self._keep(line, read._replace(begun=begun).encode())

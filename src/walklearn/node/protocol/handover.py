@@ -225,7 +225,7 @@ def begin(state: State, token: Token, now: float) -> Result:
     state = state.saw(token.mark, token.updates, now)
     record = replace(state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None)
     state = replace(state, record=record, handover=None, rests_until=None)
-    return state, [Commit(record), Note("new line", line.in_words)]
+    return state, [Commit(record), Note("new generation", line.in_words)]
 
 
 def _why_not(state: State, event: happened.TokenArrived) -> str:

@@ -121,9 +121,9 @@ def decode_greeting(content: bytes) -> Greeting:
         name=fields.at_most(message.name, "name", fields.LONGEST_NAME),
         plan_digest=fields.matching(message.plan_digest, "plan_digest", fields.FINGERPRINT),
         plan=fields.at_most(message.plan, "plan", fields.LONGEST_PLAN),
-        newest_seal=fields.seal(message.newest_seal, "newest_seal"),
-        final_seal=fields.seal(message.final_seal, "final_seal"),
-        progress_seal=fields.seal(message.progress_seal, "progress_seal"),
+        newest_seal=fields.seal(message.newest_seal, "newest_signature"),
+        final_seal=fields.seal(message.final_seal, "final_signature"),
+        progress_seal=fields.seal(message.progress_seal, "progress_signature"),
         announcement=Announcement(
             degree=fields.count(theirs.degree, "degree", fields.LARGEST_DEGREE),
             importance=importance,
@@ -160,7 +160,7 @@ def decode_receipt(content: bytes) -> Receipt:
         outcome=_OUTCOMES[message.outcome],
         reason=fields.at_most(message.reason, "reason", fields.LONGEST_REASON),
         newest=line_in(message.newest, "newest") if message.HasField("newest") else None,
-        newest_seal=fields.seal(message.newest_seal, "newest_seal"),
+        newest_seal=fields.seal(message.newest_seal, "newest_signature"),
     )
 
 
@@ -174,7 +174,7 @@ def _progress_out(progress: Progress | None) -> wire.Progress | None:
 def _progress(message: wire.Progress) -> Progress:
     return Progress(
         mark=Mark(
-            line_in(message.line, "progress.line"),
+            line_in(message.line, "progress.generation"),
             fields.count(message.hop, "progress.hop", message.updates),
         ),
         updates=fields.count(message.updates, "progress.updates", fields.LARGEST_COUNTER),

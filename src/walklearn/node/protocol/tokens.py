@@ -233,14 +233,14 @@ def decode_token(content: bytes, limits: Limits) -> Token:
     if message.HasField("memory"):
         epoch = fields.matching(message.memory.epoch, "memory.epoch", fields.WALK)
     token = Token(
-        line=line_in(message.line, "line"),
+        line=line_in(message.line, "generation"),
         hop=fields.count(message.hop, "hop", updates),  # an update goes before every offer
         payload=Payload(0, updates, updates, *_arrays(message, limits)),
         epoch=epoch,
         final=message.final,
-        seal=fields.seal(message.seal, "seal"),
+        seal=fields.seal(message.seal, "signature"),
         ended_by=fields.matching(message.ended_by, "ended_by", fields.DIGEST_OR_NONE),
-        end_seal=fields.seal(message.end_seal, "end_seal"),
+        end_seal=fields.seal(message.end_seal, "end_signature"),
         proof=fields.at_most(message.proof, "proof", fields.PROOF_BYTES),
     )
     _check_consistent(token, limits)
