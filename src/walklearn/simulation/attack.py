@@ -1,13 +1,12 @@
-"""What an observer of tokens learns: a node's row, up to its length.
+"""An observer of tokens, who learns the direction of each node's row.
 
-The paper shares the model in the clear. Whoever sees it before and after a visit knows
+Without protection the model is public. An observer of it before and after a visit knows
 
     (w − w') / γ = scale_i · (∇ of the rows of i + λw),
 
-and everything in it is public but the rows' gradient, which for one row is a multiple of x_i.
-So two consecutive models give away the direction of the row. With several visits the observer
-adds the estimates up. `attack` plays that observer in a simulation; with `ModelNoise` the
-estimates drown in noise.
+of which only the gradient is not public; for one row it is a multiple of x_i. Two consecutive
+models therefore reveal the direction of the row, and several visits give several estimates to add
+up. `attack` simulates this observer. With `ModelNoise` the estimates drown in noise.
 
 >>> import walklearn as wl
 >>> X, y = wl.datasets.two_gaussians(20, dimension=5, seed=1)
@@ -18,7 +17,7 @@ estimates drown in noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,26 +39,18 @@ RECOVERED = 0.99
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """The absolute cosine of the guess and the true row, for each node that was visited.
+    """Result of `attack`, for the visited nodes.
 
     Parameters
     ----------
     nodes
-        The nodes that were visited.
+        The visited nodes.
     cosines
-        The absolute cosine for each of them; 1 is the row itself.
+        For each of them the absolute cosine of the guess and the true row; 1 is the row itself.
     guesses
         The guessed direction of each row.
     by_chance
-        The median absolute cosine of a guess at random.
-
-    Examples
-    --------
-    >>> from walklearn import PowerStep, Problem, graphs, losses, walks
-    >>> problem = Problem(np.eye(4), [1.0, -1.0, 1.0, -1.0], loss=losses.Logistic())
-    >>> found = attack(problem, graphs.ring(4), walks.Uniform(), PowerStep(1.0), steps=50)
-    >>> found.recovered, round(float(found.cosines.min()), 6)
-    (4, 1.0)
+        The median absolute cosine of a random guess.
     """
 
     nodes: NDArray[np.int64]
@@ -69,7 +60,7 @@ class Attack:
 
     @property
     def recovered(self) -> int:
-        """How many rows were found, up to their length and sign."""
+        """The number of recovered rows, up to their length and sign."""
         return int((self.cosines > RECOVERED).sum())
 
     def __str__(self) -> str:
@@ -88,24 +79,23 @@ def attack(
     privacy: Protection | None = None,
     seed: int | np.random.SeedSequence | None = 0,
 ) -> Attack:
-    """Walk, and guess each visited node's row from the tokens before and after its visits.
+    """Simulate a walk, and guess each visited node's row from the models around its visits.
 
-    The observer knows the plan (step size, penalty, domain) and the scale of each node's step:
-    it is 1 for the uniform walk, and follows from what is released for the weighted one. Steps
+    The observer knows the plan (step size, penalty, domain) and the weight of each visit. Steps
     that the projection onto W has bent, and visits past the cap, are left out.
 
     Parameters
     ----------
     problem
-        What is minimised.
+        The objective.
     graph
-        Who can talk to whom.
+        Communication graph.
     walk
-        Who is next.
+        The rule for the next node.
     step_size
         The step γ_k of the k-th update.
     steps
-        How many updates to observe.
+        The number of updates to observe.
     privacy
         The protection of the rows, such as `privacy.ModelNoise`.
     seed
@@ -114,33 +104,32 @@ def attack(
     Returns
     -------
     Attack
-        How well each visited node's row was guessed.
+        The guesses and their quality.
 
     Examples
     --------
     >>> import walklearn as wl
     >>> X, y = wl.datasets.two_gaussians(10, dimension=3, seed=1)
     >>> problem = wl.Problem(X, y, penalty=1.0)
-    >>> seen = attack(problem, wl.graphs.complete(10), wl.walks.Uniform(), wl.PowerStep(0.05), 200)
-    >>> seen.recovered
+    >>> found = attack(problem, wl.graphs.complete(10), wl.walks.Uniform(), wl.PowerStep(0.05), 200)
+    >>> found.recovered
     10
     """
     if problem.outputs != 1 or (np.diff(problem.offsets) != 1).any():
-        raise ValueError("the attack is shown for one row per node and one score per row.")
+        raise ValueError("the attack needs a problem with one row per node and one score per row.")
     generator, protection = np.random.default_rng(seed), privacy or Protection()
-    realised = draw_walk(walk, graph, problem, generator).bind(graph, problem)
-    setting = Setting(problem, realised, Sgd(step_size), privacy=protection)
-    without_domain = problem._changed(domain=Everywhere())
-    anywhere = Setting(without_domain, realised, Sgd(step_size), privacy=protection)
+    bound = draw_walk(walk, graph, problem, generator).bind(graph, problem)
+    setting = Setting(problem, bound, Sgd(step_size), privacy=protection)
+    anywhere = replace(setting, objective=problem._changed(domain=Everywhere()))
     evidence = np.zeros((problem.nodes, problem.dimension))
     node, model = draw_start(problem, generator)
     walker = Walker(setting, graph, node, init_token(setting, model))
     for _ in range(steps):
-        i, token, states = walker.node, walker.token, dict(walker.states)
+        i, token = walker.node, walker.token
+        free = Walker(anywhere, graph, i, token, dict(walker.states))
         noise = protection.draw_noise(1, problem.size, generator)
-        draws = Draws(generator.random(realised.draws), np.zeros((1, 0)), noise)
+        draws = Draws(generator.random(bound.draws), np.zeros((1, 0)), noise)
         _, weight = walker.visit(draws)
-        free = Walker(anywhere, graph, i, token, states)
         free.visit(draws)
         before, after = token.update["model"], walker.token.update["model"]
         # Visits past the public cap leave the model unchanged, and a projection bends the step.
@@ -158,7 +147,7 @@ def _cosines(guesses: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _cosine_by_chance(dimension: int) -> float:
-    """The median |cosine| of a direction and a uniform guess: cos² ~ Beta(½, (d − 1)/2)."""
+    """Return the median |cosine| of a direction and a uniform one: cos² ~ Beta(½, (d − 1)/2)."""
     from scipy.special import betaincinv
 
     return float(np.sqrt(betaincinv(0.5, (dimension - 1) / 2, 0.5))) if dimension > 1 else 1.0

@@ -1,26 +1,22 @@
-"""Audit of a whole walk: a lower bound on the ε of what a neighbour sees, and tests of the noise.
+"""Audit of a whole walk: a lower bound on the ε of a neighbour's view, and tests of the noise.
 
-`privacy.audit` tests a single release. This audit runs the walk: between two nodes, so that one of
-them sees every model before and after the other's visits. The audited node holds four rows, one of
-which is the canary. The canary's gradient lies along the first axis and is clipped; the second
-data set holds the opposite row. No two data sets are further apart: every contribution moves by
-2C. The observer undoes the step,
+`privacy.audit` tests a single release. This audit runs the walk between two nodes, so that one of
+them sees every model before and after the visits to the other. The audited node holds four rows.
+The gradient of one of them, the canary, lies along the first axis and is clipped; the second data
+set holds the opposite row. No two data sets are further apart: every contribution moves by 2C. The
+observer inverts the step,
 
     (w − w') / (γ c_i)  =  clipped sum + noise,
 
-takes the part along the axis and sums it over the visits: over the first T, which is the best
-test of an honest walk, and over all. Many walks on each data set give a lower bound on ε, as in
-`privacy.auditing`. The bound lies below the claim of an honest walk; how far depends on the number
-of walks.
+takes the part along the axis and sums it over the visits: over the first T, which is the best test
+of an honest walk, and over all. Many walks on each data set give a lower bound on ε, as in
+`privacy.auditing`.
 
 Further tests do not depend on ε. The observer knows the rows, so it can subtract the clipped sum.
 The rest must be as large as the claimed noise, must not repeat, and must have fair signs that are
-independent between coordinates, successive visits and successive walks (`privacy.noise_test`):
-honest noise fails any of these tests with probability below 1e-9. After T contributions the model
+independent between coordinates, successive visits and successive walks (`privacy.noise_test`).
+Honest noise fails any of these tests with probability below 1e-9. After T contributions the model
 must stay the same.
-
-By default the audit runs the code of real fits, which draws exact noise from the system's entropy.
-A function audits other code that makes visits: `walklearn.node.observe_visits` runs a real node.
 
 >>> from walklearn.privacy import ModelNoise
 >>> noise = ModelNoise.calibrate(epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=3)
@@ -74,12 +70,12 @@ _DIMENSION, _ROWS = 3, 4
 _LARGEST_MARGIN = 1e-3
 _PAST_CAP = "the model changes after the last contribution"
 
-_ENGINES: dict[str, type[WalkBatch]] = {
-    "compiled": CompiledWalks,
-    "reference": ReferenceWalks,
-    "released": ReleasedWalks,
+# The batches of each engine, and the walks by default.
+_ENGINES: dict[str, tuple[type[WalkBatch], int]] = {
+    "compiled": (CompiledWalks, 20_000),
+    "reference": (ReferenceWalks, 500),
+    "released": (ReleasedWalks, 1_000),
 }
-_WALKS = {"compiled": 20_000, "reference": 500}  # by default; 1,000 with real noise
 
 
 @dataclass(frozen=True)
@@ -90,10 +86,8 @@ class WalkAudit(Finding):
     ----------
     noise
         The audited noise.
-    epsilon
-        The claimed ε.
-    delta
-        The claimed δ.
+    epsilon, delta
+        The claim.
     epsilon_lower
         A lower bound on ε at this δ, true with probability `confidence`.
     walks
@@ -111,16 +105,7 @@ class WalkAudit(Finding):
     noise_releases
         The number of contributions whose noise was compared with the claimed one.
     faults
-        The faults found in the noise or the cap; an honest walk has one with probability below
-        1e-9.
-
-    Examples
-    --------
-    >>> from walklearn.privacy import ModelNoise
-    >>> noise = ModelNoise.calibrate(epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=3)
-    >>> found = audit_walk(noise, delta=1e-5, epsilon=1.0, walks=2000, seed=1)
-    >>> found.verdict, found.epsilon_lower <= found.epsilon <= found.largest_refutable_epsilon
-    ('consistent', True)
+        The faults of the noise or the cap; an honest walk has one with probability below 1e-9.
     """
 
     noise: str
@@ -166,20 +151,20 @@ def audit_walk(
 
     Parameters
     ----------
-    noise : ModelNoise
+    noise
         The noise of the walk.
-    delta, epsilon : float
+    delta, epsilon
         The claim; by default the ε that the noise claims itself at this δ.
-    walks : int
+    walks
         The number of walks on each of the two data sets; by default 1,000 with real noise, 20,000
         for "compiled" and 500 for "reference".
-    revisits : int
+    revisits
         The walk visits the node this many times its cap.
-    confidence : float
+    confidence
         The probability with which the bound is true.
-    seed : int
+    seed
         A number audits simulated noise and makes the result reproducible.
-    engine : str or function
+    engine
         The code that runs the walks: "released" draws exact noise from the system's entropy, as
         real fits do; "compiled" and "reference" simulate. By default "released", with a seed
         "compiled". A function (problem, noise, step size, visits, walks) returns the models before
@@ -201,16 +186,17 @@ def audit_walk(
     delta = check_delta(delta)
     claimed = noise.epsilon(delta) if epsilon is None else check_epsilon(epsilon)
     engine = engine or ("released" if seed is None else "compiled")
-    _check_engine(engine, seed)
+    observers = _observers(engine, seed)
     name = engine if isinstance(engine, str) else getattr(engine, "__name__", "function")
-    walks = check_whole("walks", _WALKS.get(name, 1_000) if walks is None else walks, minimum=4)
-    check_whole("revisits", revisits)
+    if walks is None:
+        walks = _ENGINES.get(name, _ENGINES["released"])[1]
+    check_whole("walks", walks, minimum=4)
     check_number("confidence", confidence, above=0.0, below=1.0)
     cap = noise.max_contributions
-    visits = cap * revisits
+    visits = cap * check_whole("revisits", revisits)
     observed = [
         _observe(_problem(noise.clip * sign), noise, visits, walks, observe)
-        for sign, observe in zip((1.0, -1.0), _observers(engine, seed), strict=True)
+        for sign, observe in zip((1.0, -1.0), observers, strict=True)
     ]
     moves, noises = zip(*observed, strict=True)
     one, other = (each[:, :, 0] for each in moves)
@@ -239,19 +225,6 @@ def audit_walk(
     )
 
 
-def _check_engine(engine: object, seed: Seed) -> None:
-    if isinstance(engine, str) and engine not in _ENGINES:
-        raise ValueError(
-            f"there is no engine {engine!r}. Choose one of {', '.join(_ENGINES)}; for a node of a "
-            "network pass the function walklearn.node.observe_visits."
-        )
-    if callable(engine) and seed is not None:
-        raise ValueError(
-            "this engine draws real noise, which takes no seed. Leave the seed out, or use engine "
-            "'compiled'."
-        )
-
-
 def _problem(canary: float) -> Problem:
     """Return the problem of two nodes; the first row of node 0 is the canary, the rest is fixed."""
     X = np.random.default_rng(0).standard_normal((_ROWS + 1, _DIMENSION))
@@ -266,8 +239,8 @@ def _observe(
 ) -> tuple[Array, Array]:
     """Return the neighbour's observations of all walks on one data set.
 
-    They are the moves, shape (walks, visits, size), and the noise in steps of the grid, shape
-    (walks, contributions, size).
+    They are the moves, (walks, visits, size), and the noise in steps of the grid, (walks,
+    contributions, size).
     """
     reach = problem.row_factor(0) * noise.clip * (noise.noise_multiplier + _ROWS) * visits
     step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)
@@ -315,8 +288,18 @@ def _repetition_p_value(sizes: Array, deviation: float, width: float) -> float:
 def _observers(engine: str | ObserveVisits, seed: Seed) -> list[ObserveVisits]:
     """Return the functions that make the visits on each of the two data sets."""
     if not isinstance(engine, str):
+        if seed is not None:
+            raise ValueError(
+                "this engine draws real noise, which takes no seed. Leave the seed out, or use "
+                "engine 'compiled'."
+            )
         return [engine, engine]
-    return [partial(_walk, _ENGINES[engine], root) for root in root_of(seed).spawn(2)]
+    if engine not in _ENGINES:
+        raise ValueError(
+            f"there is no engine {engine!r}. Choose one of {', '.join(_ENGINES)}; for a node of a "
+            "network pass the function walklearn.node.observe_visits."
+        )
+    return [partial(_walk, _ENGINES[engine][0], root) for root in root_of(seed).spawn(2)]
 
 
 def _walk(
@@ -329,14 +312,12 @@ def _walk(
     walks: int,
 ) -> tuple[Array, Array]:
     """Return the models before and after each visit to node 0 of simulated walks."""
-    update = Sgd(ConstantStep(step))
-    setting = Setting(problem, Uniform(), update, privacy=noise)
+    setting = Setting(problem, Uniform(), Sgd(ConstantStep(step)), privacy=noise)
     streams = [generators(replicate_seed(root, number)) for number in range(walks)]
-    start = np.zeros(problem.size)
-    begun = Position(0, init_token(setting, start))
-    batch: Any = batch_class(setting, complete(2), streams, [begun] * walks)
+    start = Position(0, init_token(setting, np.zeros(problem.size)))
+    batch: Any = batch_class(setting, complete(2), streams, [start] * walks)
     # On two nodes the token alternates: node 0 has it at every other step.
-    steps = 2 * visits
-    models = batch.advance(steps, after=range(1, steps + 1)).models[:, :, 0].swapaxes(0, 1)
-    before = np.concatenate([np.zeros((walks, 1, problem.size)), models[:, 1:-1:2]], axis=1)
-    return before, models[:, ::2]
+    models = batch.advance(2 * visits, after=range(1, 2 * visits + 1)).models[:, :, 0]
+    after = models.swapaxes(0, 1)
+    before = np.concatenate([np.zeros((walks, 1, problem.size)), after[:, 1:-1:2]], axis=1)
+    return before, after[:, ::2]
