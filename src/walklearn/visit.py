@@ -48,14 +48,10 @@ class Token(NamedTuple):
     ----------
     slot
         The number of the token.
-    visits
-        The number of visits made.
-    updates
-        The number of updates made; a visit of weight 0 makes none.
-    walk
-        The walk's arrays.
-    update
-        The update's arrays.
+    visits, updates
+        The numbers of visits and updates made; a visit of weight 0 makes no update.
+    walk, update
+        The arrays of walk and update.
     """
 
     slot: int
@@ -66,16 +62,12 @@ class Token(NamedTuple):
 
 
 class NodeState(NamedTuple):
-    """The declared arrays that a node keeps between visits.
+    """The declared arrays that a node stores between visits.
 
     Parameters
     ----------
-    walk
-        The walk's arrays.
-    update
-        The update's arrays.
-    privacy
-        The protection's arrays.
+    walk, update, privacy
+        The arrays of walk, update and protection.
     """
 
     walk: Arrays
@@ -108,11 +100,9 @@ class Setting:
     Parameters
     ----------
     objective
-        What is learnt.
-    walk
-        The rule for the next node.
-    update
-        The rule for the token.
+        The objective.
+    walk, update
+        The rules for the next node and for the token.
     privacy
         The protection of the rows; none by default.
     tokens
@@ -127,6 +117,9 @@ class Setting:
     privacy: Protection = field(default=Protection(), kw_only=True)
     tokens: int = field(default=1, kw_only=True)
     updates: int = field(default=0, kw_only=True)
+    _node_specs: dict[int, tuple[Specs, Specs, Specs]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         objective, privacy = self.objective, self.privacy
@@ -143,11 +136,12 @@ class Setting:
         spent = zeros(privacy.node_arrays(objective))
         noise = np.zeros((gradients, objective.size))
         check_needs(self.update, privacy.view(objective, 0, spent, noise), self.walk)
-        if mechanism_of(self.walk) is not None:
+        releases = mechanism_of(self.walk) is not None
+        if releases:
             check_disclosure_known(self.walk)
         if privacy.adds_noise:
             check_protectable(self.walk)
-        if self.update.discloses and mechanism_of(self.walk) is not None:
+        if self.update.discloses and releases:
             raise ValueError(
                 f"{self.update!r} makes the release of L_i useless: {self.update.discloses}. Use "
                 "updates.Sgd(step_size)."
@@ -177,20 +171,14 @@ class Setting:
 
     def node_specs(self, node: int) -> tuple[Specs, Specs, Specs]:
         """Return the arrays of walk, update and protection at a node."""
-        specs = self._node_specs.get(node)
-        if specs is None:
-            specs = self._node_specs[node] = (
+        if node not in self._node_specs:
+            update = self.update.node_arrays(self.visible, node, self.tokens)
+            self._node_specs[node] = (
                 checked_specs(self.walk.node_arrays(self.tokens), self.walk),
-                checked_specs(
-                    self.update.node_arrays(self.visible, node, self.tokens), self.update
-                ),
+                checked_specs(update, self.update),
                 checked_specs(self.privacy.node_arrays(self.objective), self.privacy),
             )
-        return specs
-
-    @cached_property
-    def _node_specs(self) -> dict[int, tuple[Specs, Specs, Specs]]:
-        return {}
+        return self._node_specs[node]
 
     @cached_property
     def message_bytes(self) -> int:
@@ -266,10 +254,8 @@ def visit(
         The fixed inputs of the run.
     view
         The holder's knowledge of the network.
-    token
-        The token.
-    state
-        The state of the node.
+    token, state
+        The token, and the state of the node, before the visit.
     draws
         The random numbers of this visit.
 
@@ -294,37 +280,28 @@ def visit(
     if not isinstance(hop, Hop):
         raise TypeError(f"hop of {walk!r} must return a walks.Hop, got {hop!r}.")
     spent, result = dict(state.privacy), VisitResult(token.update, state.update)
+    privacy, objective = setting.privacy, None
+    if weight > 0:
+        objective = privacy.view(setting.objective, node, spent, draws.noise)
     # A protection may also return None if the budget of the node is spent.
-    privacy = setting.privacy
-    seen = privacy.view(setting.objective, node, spent, draws.noise) if weight > 0 else None
-    if seen is not None:
+    if objective is not None:
         context = VisitContext(
-            seen, node, token.slot, weight, token.updates, setting.updates, draws.gradients
+            objective, node, token.slot, weight, token.updates, setting.updates, draws.gradients
         )
         result = update.visit(context, token.update, state.update)
         if not isinstance(result, VisitResult):
             raise TypeError(
                 f"visit of {update!r} must return an updates.VisitResult, got {result!r}."
             )
-    walk_specs, update_specs = setting.token_specs
-    walk_state, update_state, privacy_state = setting.node_specs(node)
-    token = Token(
-        token.slot,
-        token.visits + 1,
-        token.updates + (weight > 0),
-        conform(walk_specs, hop.token, walk),
-        conform(update_specs, result.token, update),
-    )
-    state = NodeState(
-        conform(walk_state, hop.state, walk),
-        conform(update_state, result.state, update),
-        conform(privacy_state, spent, setting.privacy),
-    )
+    of_token = map(conform, setting.token_specs, (hop.token, result.token), (walk, update))
+    token = Token(token.slot, token.visits + 1, token.updates + (weight > 0), *of_token)
+    arrays, parts = (hop.state, result.state, spent), (walk, update, privacy)
+    state = NodeState(*map(conform, setting.node_specs(node), arrays, parts))
     return token, state, hop, weight
 
 
 class Walker:
-    """A token on its way over a graph, and the states of the nodes that it has visited.
+    """A token on its path over a graph, and the states of the visited nodes.
 
     Parameters
     ----------
@@ -332,10 +309,8 @@ class Walker:
         The fixed inputs of the run, with the walk bound to the graph.
     graph
         Communication graph.
-    node
-        The node that holds the token.
-    token
-        The token.
+    node, token
+        The token, and the node that holds it.
     states
         The states of nodes that were visited before.
     """
@@ -371,11 +346,11 @@ class Walker:
         return hop, weight
 
     def _check(self, hop: Hop, view: View) -> None:
-        """Raise a ValueError if the token cannot get there at this cost."""
+        """Raise a ValueError if the token cannot reach the node at this cost."""
         walk = self.setting.walk
-        counts = isinstance(hop.messages, WHOLE) and isinstance(hop.questions, WHOLE)
-        is_possible = counts and hop.questions >= 0 and isinstance(hop.node, WHOLE)
-        is_possible = is_possible and 0 <= hop.node < view.nodes
+        numbers = hop.node, hop.messages, hop.questions
+        is_possible = all(isinstance(number, WHOLE) for number in numbers)
+        is_possible = is_possible and hop.questions >= 0 and 0 <= hop.node < view.nodes
         if is_possible and hop.messages == 1 and not walk.is_independent:
             place = bisect_left(view.neighbours, hop.node)  # far faster than `in`
             is_possible = view.neighbours[place : place + 1].tolist() == [hop.node]

@@ -16,7 +16,7 @@ from tests.estimators.cases import CANCER, CONSTANTS_ALONE, DIABETES, IRIS
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
 from walklearn.fitting import training
 from walklearn.fitting.request import seeds_of
-from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.simulation.batches import ReferenceWalks
 from walklearn.streams import generators
 from walklearn.visit import Setting
 

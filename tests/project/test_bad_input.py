@@ -53,7 +53,7 @@ def plan(**changes: str) -> Any:
 
 def hand_over(problem: wl.Problem) -> Any:
     """A walk that goes on, on another problem, with what token and nodes remember."""
-    from walklearn.simulation.reference_batches import ReferenceWalks
+    from walklearn.simulation.batches import ReferenceWalks
     from walklearn.streams import generators
     from walklearn.visit import Setting
 

@@ -9,10 +9,9 @@ import pytest
 
 import walklearn as wl
 from walklearn import walks
-from walklearn.simulation.batches import Position
+from walklearn.simulation.batches import Position, ReferenceWalks
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.kernels.arithmetic import step_sizes
-from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.streams import generators
 from walklearn.visit import Setting, init_token
 

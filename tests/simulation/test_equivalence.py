@@ -17,9 +17,9 @@ import walklearn as wl
 from walklearn import walks
 from walklearn.objectives import Problem
 from walklearn.simulation import compiled_batches
+from walklearn.simulation.batches import ReferenceWalks
 from walklearn.simulation.compiled_batches import CompiledWalks
 from walklearn.simulation.kernels.visits.sgd import SHORT
-from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.streams import generators
 from walklearn.visit import Setting
 

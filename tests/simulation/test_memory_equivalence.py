@@ -18,12 +18,11 @@ from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_probl
 from walklearn import updates, walks
 from walklearn.objectives import Problem
 from walklearn.simulation import compiled_batches
-from walklearn.simulation.batches import Position
+from walklearn.simulation.batches import Position, ReferenceWalks
 from walklearn.simulation.compiled_memory import CompiledMemory
 from walklearn.simulation.kernels.line_search import search_row
 from walklearn.simulation.kernels.losses import BuiltIn, may_contradict
 from walklearn.simulation.kernels.visits.sgd import SHORT
-from walklearn.simulation.reference_batches import ReferenceWalks
 from walklearn.streams import generators, replicate_seed
 from walklearn.visit import Setting
 

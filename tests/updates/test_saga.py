@@ -10,8 +10,7 @@ import pytest
 import walklearn as wl
 from walklearn import updates, walks
 from walklearn.objectives import Problem
-from walklearn.simulation.batches import Position
-from walklearn.simulation.reference_batches import ReferenceWalks
+from walklearn.simulation.batches import Position, ReferenceWalks
 from walklearn.streams import generators, replicate_seed
 from walklearn.updates.line_search import ReturnTimes
 from walklearn.visit import Setting

@@ -23,9 +23,8 @@ from walklearn.fitting.convergence import Convergence
 from walklearn.graphs import Graph
 from walklearn.objectives import Problem
 from walklearn.progress import stop_on_interrupt
-from walklearn.simulation.batches import Position, WalkBatch
+from walklearn.simulation.batches import Position, ReferenceWalks, ReleasedWalks, WalkBatch
 from walklearn.simulation.engines import batch_class_of
-from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.streams import Streams
 from walklearn.updates.step_choice import MIN_COVERAGE, has_converged, visited_mass
 from walklearn.visit import Setting

@@ -1,7 +1,6 @@
 """Checks of the arguments of `simulate`, and the objects that they stand for.
 
->>> from walklearn import graphs, walks
->>> iterations_at(walks.Uniform(), graphs.ring(5), steps=1000, records=4)
+>>> iterations_at(1, steps=1000, records=4)
 array([   1,   10,  100, 1000])
 """
 
@@ -39,11 +38,8 @@ def root_of(seed: Seed) -> np.random.SeedSequence:
     return np.random.SeedSequence(None if seed is None else int(seed))
 
 
-def iterations_at(
-    method: Walk | Gossip, graph: Graph, steps: int, records: int | ArrayLike
-) -> NDArray[np.int64]:
-    """Return the iterations to record after, increasing; the last one reaches `steps`."""
-    per_iteration = updates_per_iteration(method, graph)
+def iterations_at(per_iteration: int, steps: int, records: int | ArrayLike) -> NDArray[np.int64]:
+    """Return the iterations to record after, increasing; the last one reaches `steps` updates."""
     last = -(-steps // per_iteration)
     if not is_whole(records):
         wanted = np.asarray(records)
@@ -58,16 +54,6 @@ def iterations_at(
     spaced = np.rint(np.geomspace(1, last, count)) if count > 1 else np.array([last])
     # Where the logarithm is finer than whole numbers, count up one by one.
     return np.maximum(spaced, np.minimum(np.arange(1, count + 1), last)).astype(np.int64)
-
-
-def updates_per_iteration(method: Walk | Gossip, graph: Graph) -> int:
-    """Return 1 for a walk, 2 or N for gossip."""
-    return 1 if isinstance(method, Walk) else method.updates_per_iteration(graph)
-
-
-def gaps_of(gaps: bool | int) -> bool | int:
-    """Return True or False, or over how many nodes gaps are averaged."""
-    return bool(gaps) if isinstance(gaps, bool | np.bool_) else check_whole("gaps", gaps)
 
 
 def method_of(method: object) -> Walk | Gossip:

@@ -1,4 +1,4 @@
-"""Batches: a few replicates of one setting, advanced together.
+"""Batches: a few replicates of one setting, advanced together; those of the reference engine.
 
 Each replicate has its own random streams, so its numbers do not depend on its batch. A batch runs
 compiled code or the reference; the runner does not see the difference:
@@ -26,7 +26,7 @@ from walklearn.privacy.protection import CONTRIBUTIONS
 from walklearn.simulation import averaging
 from walklearn.simulation.averaging import GossipSetting
 from walklearn.streams import Streams, draw_start
-from walklearn.visit import Setting, Token, init_token
+from walklearn.visit import Setting, Token, Walker, init_token
 from walklearn.walks.walk import Walk, draw_walk
 
 Counts = Sequence[int] | NDArray[np.int64]
@@ -174,8 +174,68 @@ class WalkBatch(Batch):
         """The position of each replicate's token; another batch can continue from them."""
 
 
-class GossipBatch(Batch):
-    """Replicates of gossip: a network of models each."""
+class ReferenceWalks(WalkBatch):
+    """Tokens moved by `visit`."""
+
+    def _begin(self) -> None:
+        pairs = zip(self.settings, self.starts, strict=True)
+        self.walkers = [Walker(each, self.graph, start.node, start.token) for each, start in pairs]
+
+    @property
+    def positions(self) -> list[Position]:
+        """The tokens, with their nodes and costs."""
+        costs = zip(self.walkers, self.messages.tolist(), self.questions.tolist(), strict=True)
+        return [Position(each.node, each.token, *sent) for each, *sent in costs]
+
+    @property
+    def models(self) -> Array:
+        """w of each token."""
+        return self._stacked(self.setting.update.model)
+
+    @property
+    def averages(self) -> Array:
+        """w̄ of each token."""
+        return self._stacked(self.setting.update.average_model)
+
+    def _stacked(self, vector: Any) -> Array:
+        tokens = [walker.token.update for walker in self.walkers]
+        vectors = [vector(self.setting.visible, token) for token in tokens]
+        if np.shape(vectors[0]) != (self.objective.size,):
+            raise TypeError(
+                f"model and average_model of {self.setting.update!r} must return an array of "
+                f"{self.objective.size} numbers, got {vectors[0]!r}."
+            )
+        return np.stack(vectors)[:, None, :]
+
+    def _advance(self, iterations: int) -> None:
+        for replicate, walker in enumerate(self.walkers):
+            for _ in range(iterations):
+                self._visit(replicate, walker)
+        self.iterations += iterations
+
+    def _visit(self, replicate: int, walker: Walker) -> None:
+        node, setting = walker.node, walker.setting
+        streams, counts = self.streams[replicate].of(node), self.contributions
+        if counts is not None:  # a fit sets those of its earlier calls
+            state, spent = walker.state(node), np.asarray(counts[replicate, node])
+            privacy = state.privacy | {"contributions": spent}
+            walker.states[node] = state._replace(privacy=privacy)
+        hop, _ = walker.visit(setting.draw(streams.walk, None if self.exact else streams.noise))
+        self.visits[node] += 1
+        self.messages[replicate] += hop.messages + hop.questions
+        self.questions[replicate] += hop.questions
+        if counts is not None:
+            counts[replicate, node] = walker.states[node].privacy["contributions"]
+
+
+class ReleasedWalks(ReferenceWalks):
+    """Tokens that may be published: their noise is exact, from the system's entropy."""
+
+    exact = True
+
+
+class ReferenceGossip(Batch):
+    """Replicates of gossip, each a network moved by `averaging.step`."""
 
     setting: GossipSetting
 
@@ -203,9 +263,11 @@ class GossipBatch(Batch):
         self.visits[:] = np.sum([network.counts for network in self._networks], axis=0)
         self.iterations += iterations
 
-    @abstractmethod
     def _run(self, network: averaging.Network, uniforms: Array) -> averaging.Network:
         """Make an iteration for each line of uniform numbers."""
+        for line in uniforms:
+            network = averaging.step(self.setting, network, line)
+        return network
 
 
 def _with_arrays(start: Position, setting: Setting) -> Position:

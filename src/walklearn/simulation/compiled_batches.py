@@ -14,8 +14,8 @@ from walklearn.simulation.averaging import AsynchronousGossip, GradientTracking,
 from walklearn.simulation.batches import (
     Batch,
     Counts,
-    GossipBatch,
     Position,
+    ReferenceGossip,
     Snapshot,
     WalkBatch,
 )
@@ -248,7 +248,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         return normals
 
 
-class CompiledGossip(CompiledBatch, GossipBatch):
+class CompiledGossip(CompiledBatch, ReferenceGossip):
     """Networks moved by `kernels.gossip`."""
 
     def _run(self, network: Network, uniforms: Array) -> Network:

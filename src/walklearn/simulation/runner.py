@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from walklearn import __version__
 from walklearn.arrays import Array, sha256_of
@@ -18,15 +18,15 @@ from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import Optimum
 from walklearn.objectives.objective import Objective
 from walklearn.privacy.model_noise import ModelNoise
-from walklearn.privacy.protection import CONTRIBUTIONS
-from walklearn.simulation.arguments import updates_per_iteration
+from walklearn.simulation.arguments import iterations_at
 from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import Batch, Snapshot, WalkBatch
 from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
-from walklearn.streams import Owner, generators
+from walklearn.streams import Owner, generators, replicate_seed
 from walklearn.visit import Setting
-from walklearn.walks.disclosure import mechanism_of, published
+from walklearn.walks import Walk
+from walklearn.walks.disclosure import published
 from walklearn.walks.markov import known_stationary, stationary_or_nan
 from walklearn.walks.walk import draw_walk
 
@@ -46,30 +46,36 @@ class Runner:
         self,
         setting: Setting | GossipSetting,
         graph: Graph,
-        iterations_at: NDArray[np.int64],
-        seeds: list[np.random.SeedSequence],
-        gaps: bool | int = True,
-        owner: Owner = "replicate",
-        mean: str = "exact",
+        steps: int,
+        records: int | ArrayLike,
+        root: np.random.SeedSequence,
+        replicates: int,
+        gaps: bool | int,
+        owner: Owner,
+        mean: str,
     ) -> None:
-        self.setting, self.graph, self.iterations_at = setting, graph, iterations_at
-        self.seeds, self.gaps, self.owner, self.mean = seeds, gaps, owner, mean
-        objective, shape = setting.objective, (len(seeds), len(iterations_at))
-        nodes = objective.nodes
+        self.setting, self.graph, self.root = setting, graph, root
+        self.gaps, self.owner, self.mean = gaps, owner, mean
+        self.method: Any = setting.walk if isinstance(setting, Setting) else setting.gossip
+        self.per_iteration, self.numbers_sent = 1, 0
+        self.batch_setting: Any = setting
+        if isinstance(setting, GossipSetting):
+            self.per_iteration = setting.gossip.updates_per_iteration(graph)
+            self.numbers_sent = setting.gossip.announced_numbers
+        elif not (setting.walk.is_private or setting.walk.draws_announcements):
+            drawn = draw_walk(setting.walk, graph, setting.objective, None)
+            bound: Any = {"walk": drawn.bind(graph, setting.objective, mean)}
+            self.batch_setting = replace(setting, **bound)  # shared by all replicates
+        self.iterations_at = iterations_at(self.per_iteration, steps, records)
+        self.seeds = seeds = [replicate_seed(root, number) for number in range(replicates)]
+        objective, shape = setting.objective, (replicates, len(self.iterations_at))
         self.stop, self.lock = threading.Event(), threading.Lock()
         self.optimum = solution_of(objective)
         self.messages, self.questions = np.zeros((2, *shape), dtype=np.int64)
         self.models, self.averages = np.zeros((2, len(seeds), objective.size))
-        self.visits = np.zeros(nodes, dtype=np.int64)
+        self.visits = np.zeros(objective.nodes, dtype=np.int64)
         self.records_done = np.zeros(len(seeds), dtype=np.int64)
-        self.contributions: Array | None = None
-        if CONTRIBUTIONS in setting.privacy.node_arrays(objective):
-            self.contributions = np.zeros((len(seeds), nodes), dtype=np.int64)
-        self.batch_setting: Any = setting
-        if isinstance(setting, Setting):
-            self._prepare_walk(setting)
-        else:
-            self.method: Any = setting.gossip
+        self.kept: dict[str, Array] = {}  # other arrays with a line for each replicate
         self.own_names: set[str] = set()
         own = self._own_metrics(objective.start) if gaps is not False else {}
         check_metric_names(own)
@@ -80,20 +86,6 @@ class Runner:
         self.metrics = {
             prefix + name: np.full(shape, np.nan) for name in names for prefix in ("", "average_")
         }
-
-    def _prepare_walk(self, setting: Setting) -> None:
-        """Bind a walk that all replicates share; else make room for what each of them draws."""
-        walk = self.method = setting.walk
-        self.numbers_sent, per_node = 0, (len(self.seeds), setting.objective.nodes)
-        self.out_of_bounds = np.zeros(len(self.seeds), dtype=np.int64)
-        self.released = np.zeros(per_node) if mechanism_of(walk) is not None else None
-        self.stationary: Array | None = None  # of each replicate
-        if not (walk.is_private or walk.draws_announcements):
-            drawn = draw_walk(walk, self.graph, setting.objective, None)
-            bound: Any = {"walk": drawn.bind(self.graph, setting.objective, self.mean)}
-            self.batch_setting = replace(setting, **bound)
-        elif not walk.slow_stationary:
-            self.stationary = np.full(per_node, np.nan)
 
     def _own_metrics(self, w: Array) -> Mapping[str, float]:
         """Return the metrics that the objective defines, checked."""
@@ -116,10 +108,10 @@ class Runner:
             options = {"mean": self.mean}
             work = objective.size if setting.privacy.adds_noise else 1
         else:
-            options, work = {}, setting.gossip.updates_per_iteration(self.graph)
+            options, work = {}, self.per_iteration
         batch: Batch = batch_class(self.batch_setting, self.graph, streams, **options)
         if isinstance(batch, WalkBatch):
-            self._record_walks(batch, lines)
+            self._keep_walks([each.walk for each in batch.settings], lines)
         block = max(1, BLOCK_NUMBERS // (len(streams) * max(setting.draws, work)))
         at_once = max(1, COPIED_NUMBERS // batch.models.size)
         marks, record = self.iterations_at, 0
@@ -137,16 +129,26 @@ class Runner:
             with self.lock:
                 self.visits += batch.visits
 
-    def _record_walks(self, batch: WalkBatch, lines: slice) -> None:
-        """Record what the walk of each replicate has announced and released."""
-        self.numbers_sent = batch.setting.walk.numbers_sent
-        walks = [each.walk for each in batch.settings]
-        if self.released is not None and walks[0].innermost.release is not None:
-            self.released[lines] = [walk.innermost.release for walk in walks]
-            self.out_of_bounds[lines] = [walk.innermost.out_of_bounds for walk in walks]
-        if self.stationary is not None:
+    def _keep(self, lines: slice, **arrays: Any) -> None:
+        """Store arrays with a line for each replicate of a batch; None is left out."""
+        for name, array in arrays.items():
+            if array is None:
+                continue
+            with self.lock:
+                if name not in self.kept:
+                    shape = (len(self.seeds), *np.shape(array)[1:])
+                    self.kept[name] = np.zeros(shape, np.asarray(array).dtype)
+            self.kept[name][lines] = array
+
+    def _keep_walks(self, walks: list[Walk], lines: slice) -> None:
+        """Store the releases and the stationary distributions that are of one replicate each."""
+        self.numbers_sent, inner = walks[0].numbers_sent, [walk.innermost for walk in walks]
+        if inner[0].release is not None:
+            self._keep(lines, released=[walk.release for walk in inner])
+            self._keep(lines, out_of_bounds=[walk.out_of_bounds for walk in inner])
+        if self.batch_setting is self.setting and not walks[0].slow_stationary:
             problem = (self.graph, self.setting.objective)
-            self.stationary[lines] = [stationary_or_nan(walk, *problem) for walk in walks]
+            self._keep(lines, stationary=[stationary_or_nan(walk, *problem) for walk in walks])
 
     def _record(self, batch: Batch, snapshot: Snapshot, records: slice, lines: slice) -> None:
         self.messages[lines, records] = snapshot.messages.T
@@ -159,8 +161,7 @@ class Runner:
                 for name, values in self._measured(batch, models):
                     self.metrics[prefix + name][lines, records] = values.mean(axis=2).T
                 last[lines] = models[-1].mean(axis=1)
-        if self.contributions is not None and batch.contributions is not None:
-            self.contributions[lines] = batch.contributions
+        self._keep(lines, contributions=batch.contributions)
         self.records_done[lines] = records.stop
 
     def _measured(self, batch: Batch, models: Array) -> Iterator[tuple[str, Array]]:
@@ -193,15 +194,14 @@ class Runner:
             raise KeyboardInterrupt
         return begun, int(self.records_done[begun].min())
 
-    def trace(self, root: np.random.SeedSequence) -> Trace:
+    def trace(self) -> Trace:
         """Return the trace of the replicates and records that are kept."""
         lines, records = self._kept()
         setting, objective, graph = self.setting, self.setting.objective, self.graph
         is_complete = len(lines) == len(self.seeds) and records == len(self.iterations_at)
         self._warn(lines, records, is_complete)
-        walk = setting.walk if isinstance(setting, Setting) else None
-        numbers = self.method.announced_numbers if walk is None else self.numbers_sent
-        announcements = 2 * graph.edge_count if numbers else 0
+        kept = {name: each[lines] for name, each in self.kept.items()}
+        announcements = 2 * graph.edge_count if self.numbers_sent else 0
         specs = objective.parameters
         shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
         # The model of a replicate that is past the last kept record is not known.
@@ -213,12 +213,12 @@ class Runner:
         # Nothing is claimed for a protection whose clipping or noise a subclass has changed.
         privacy = setting.privacy
         noise = privacy if isinstance(privacy, ModelNoise) and privacy.is_compiled else None
-        outside = [] if walk is None else self.out_of_bounds[lines].tolist()
-        released = None if walk is None else self.released
+        walk = setting.walk if isinstance(setting, Setting) else None
+        outside = kept.get("out_of_bounds", np.zeros(len(lines), int)).tolist()
         return Trace(
             label=", ".join(filter(None, (repr(self.method), setting.update.label))),
-            spec=self._spec(root),
-            updates=self.iterations_at[:records] * updates_per_iteration(self.method, graph),
+            spec=self._spec(),
+            updates=self.iterations_at[:records] * self.per_iteration,
             messages=self.messages[lines, :records],
             message_bytes=self.batch_setting.message_bytes,
             questions=self.questions[lines, :records] if self.questions.any() else None,
@@ -229,10 +229,10 @@ class Runner:
             degrees=graph.degrees,
             expected_visits=self._expected_visits(lines),
             announcements=announcements,
-            announcement_bytes=announcements * numbers * 8,
+            announcement_bytes=announcements * self.numbers_sent * 8,
             complete=is_complete,
-            released=None if released is None else released[lines],
-            contributions=None if self.contributions is None else self.contributions[lines],
+            released=kept.get("released"),
+            contributions=kept.get("contributions"),
             privacy=published(walk, noise, objective.nodes, outside),
         )
 
@@ -243,13 +243,14 @@ class Runner:
             return setting.gossip.update_rates(setting.graph)
         if setting.walk.slow_stationary:
             return None
-        if self.stationary is not None:
-            return np.asarray(self.stationary[lines].mean(axis=0))
+        if "stationary" in self.kept:
+            return np.asarray(self.kept["stationary"][lines].mean(axis=0))
         return known_stationary(self.batch_setting.walk, self.graph, setting.objective)
 
-    def _spec(self, root: np.random.SeedSequence) -> dict[str, Any]:
+    def _spec(self) -> dict[str, Any]:
+        """Return the inputs of the run as plain values."""
         setting, graph, method = self.setting, self.graph, self.method
-        objective, entropy, update = setting.objective, root.entropy, setting.update
+        objective, entropy, update = setting.objective, self.root.entropy, setting.update
         step_size = getattr(update, "step_size", None)
         importance = getattr(getattr(method, "innermost", None), "importance", None)
         sizes = {"objective": repr(objective), "nodes": objective.nodes, "size": objective.size}
@@ -264,36 +265,35 @@ class Runner:
             "step_size": None if step_size is None else repr(step_size),
             "node_bytes": update.node_bytes(objective),
             "batch": objective.draws or None,
-            "steps": int(self.iterations_at[-1]) * updates_per_iteration(method, graph),
+            "steps": int(self.iterations_at[-1]) * self.per_iteration,
             "replicates": len(self.seeds),
             "mean_importance": self.mean if isinstance(setting, Setting) else None,
             "streams": self.owner,
             "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
-            "spawn_key": list(root.spawn_key),
+            "spawn_key": list(self.root.spawn_key),
             "optimum_value": None if self.optimum is None else self.optimum.value,
         }
 
     def _warn(self, lines: Array, records: int, is_complete: bool) -> None:
-        def warn(text: str) -> None:
-            warnings.warn(text, stacklevel=5)
-
+        texts = []
         if not is_complete:
-            warn(
+            texts.append(
                 f"interrupted: kept {len(lines)} of {len(self.seeds)} replicates, "
                 f"{records} of {len(self.iterations_at)} records."
             )
         if self.optimum is not None and not self.optimum.unique:
-            warn(
+            texts.append(
                 "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are right. "
                 "A positive penalty makes it unique."
             )
-        diverged = int((~np.isfinite(self.models[lines]).all(axis=1)).sum())
-        if diverged:
-            warn(
+        if diverged := int((~np.isfinite(self.models[lines]).all(axis=1)).sum()):
+            texts.append(
                 f"{diverged} of {len(lines)} replicates ended with numbers that are not finite. "
                 "The steps are too long, or a gradient is not finite. Use a smaller step "
                 "constant, or a bounded domain such as domains.Ball(10.0)."
             )
+        for text in texts:
+            warnings.warn(text, stacklevel=4)
 
 
 def solution_of(objective: Any) -> Optimum | None:

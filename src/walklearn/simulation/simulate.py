@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from walklearn.checks import check_whole
@@ -28,7 +29,7 @@ from walklearn.simulation.engines import batch_class_of
 from walklearn.simulation.runner import Runner
 from walklearn.simulation.threads import on_threads, usable_cores
 from walklearn.simulation.trace import Trace
-from walklearn.streams import Owner, replicate_seed
+from walklearn.streams import Owner
 from walklearn.updates.step_sizes import StepSize
 from walklearn.updates.update import Update
 from walklearn.visit import Setting
@@ -41,7 +42,7 @@ Engine = Literal["compiled", "reference"]
 MeanImportance = Literal["exact", "estimated"]
 
 MAX_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
-MAX_STREAMS = 200_000  # streams of nodes that a batch holds, at 2 KB each
+STREAM_NUMBERS = 20  # a node's stream, of 2 KB, counts as this many of them
 SHORT_RUN = 1_500_000  # numbers that the rows of a run on one core hold, over all visits
 
 
@@ -142,17 +143,16 @@ def simulate(
     chosen = arguments.update_of(update, step_size)
     setting = arguments.setting_of(objective, graph, method, chosen, privacy, steps, batch)
     arguments.check_network_options(setting, mean_importance, streams)
-    records_at = arguments.iterations_at(method, graph, steps, records)
     batch_class = batch_class_of(setting, engine, progress)
-    root = arguments.root_of(seed)
-    seeds = [replicate_seed(root, replicate) for replicate in range(replicates)]
+    gaps = bool(gaps) if isinstance(gaps, bool | np.bool_) else check_whole("gaps", gaps)
     runner = Runner(
-        setting, graph, records_at, seeds, arguments.gaps_of(gaps), streams, mean_importance
-    )
-    bar = progress_bar(progress, replicates * int(records_at[-1]), repr(method))
+        setting, graph, steps, records, arguments.root_of(seed), replicates, gaps, streams,
+        mean_importance,
+    )  # fmt: skip
+    bar = progress_bar(progress, replicates * int(runner.iterations_at[-1]), repr(method))
     with bar, stop_on_interrupt(runner.stop):
         _run_batches(runner, batch_class, cores, bar)
-    return runner.trace(root)
+    return runner.trace()
 
 
 def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
@@ -181,11 +181,10 @@ def _largest_batch(runner: Runner) -> int:
     setting, nodes = runner.setting, runner.graph.node_count
     if not isinstance(setting, Setting):
         return 1
-    if runner.owner == "node":
-        return max(1, min(LARGEST_BATCH, MAX_STREAMS // nodes))
-    objective = setting.objective
+    objective, numbers = setting.objective, 1
     has_state = bool(setting.node_specs(0)[1])
-    if setting.walk.is_private or setting.walk.draws_announcements or has_state:
-        nodes = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
-        return max(1, min(LARGEST_BATCH, MAX_RELEASED // nodes))
-    return LARGEST_BATCH
+    if runner.owner == "node":
+        numbers = STREAM_NUMBERS * nodes
+    elif setting.walk.is_private or setting.walk.draws_announcements or has_state:
+        numbers = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
+    return max(1, min(LARGEST_BATCH, MAX_RELEASED // numbers))

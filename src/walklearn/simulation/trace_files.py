@@ -16,7 +16,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from walklearn.files.atomic_write import atomic_write
 from walklearn.wording import no_such_file
 
 Fields: TypeAlias = Mapping[str, Any]
+Encode: TypeAlias = Callable[[Fields], bytes]
+Decode: TypeAlias = Callable[[bytes], dict[str, Any]]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")  # metrics that need an optimum
 COST_COLUMNS = ("label", "replicate", "updates", "messages", "bytes")  # metrics follow them
@@ -57,21 +59,21 @@ class TraceFileError(ValueError):
 
 def write_trace_file(path: str | os.PathLike[str], fields: Fields) -> None:
     """Write the fields to a file of the kind that its suffix names, atomically."""
-    atomic_write(path, _file_format(Path(path)).encode(fields))
+    atomic_write(path, _file_format(Path(path))[1](fields))
 
 
 def read_trace_file(path: str | os.PathLike[str], make: Callable[..., Any]) -> Any:
     """Return what `make` makes of the fields of a file; arrays that were None are absent."""
     source = Path(path)
-    file_format = _file_format(source)
+    magic, _, decode = _file_format(source)
     if not source.is_file():
         raise FileNotFoundError(f"{no_such_file(source)} Trace.save writes such a file.")
     content = source.read_bytes()
     # An empty or cut file begins as the magic does, so it is damaged.
-    if not file_format.magic.startswith(content[: len(file_format.magic)]):
+    if not magic.startswith(content[: len(magic)]):
         raise TraceFileError(f"{source} is not a walklearn trace, nor a {source.suffix} file.")
     try:
-        return make(**file_format.decode(content))
+        return make(**decode(content))
     except ImportError:
         raise
     except TraceFileError as error:
@@ -170,19 +172,14 @@ def _decode_parquet(content: bytes) -> dict[str, Any]:
     return header | arrays | {"messages": columns["messages"], "metrics": metrics}
 
 
-class _FileFormat(NamedTuple):
-    magic: bytes  # every such file starts with it
-    encode: Callable[[Fields], bytes]
-    decode: Callable[[bytes], dict[str, Any]]
-
-
+# The bytes that a file starts with, and the functions that encode and decode the fields.
 _FILE_FORMATS = {
-    ".npz": _FileFormat(b"PK\x03\x04", _encode_npz, _decode_npz),
-    ".parquet": _FileFormat(b"PAR1", _encode_parquet, _decode_parquet),
+    ".npz": (b"PK\x03\x04", _encode_npz, _decode_npz),
+    ".parquet": (b"PAR1", _encode_parquet, _decode_parquet),
 }
 
 
-def _file_format(path: Path) -> _FileFormat:
+def _file_format(path: Path) -> tuple[bytes, Encode, Decode]:
     if path.suffix not in _FILE_FORMATS:
         raise ValueError(f"a trace is stored in a .npz or .parquet file, got {str(path)!r}.")
     return _FILE_FORMATS[path.suffix]

@@ -48,9 +48,8 @@ from walklearn.privacy.auditing import Draws, Finding, epsilon_shown, largest_re
 from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.simulation.arguments import Seed, root_of
-from walklearn.simulation.batches import Position, WalkBatch
+from walklearn.simulation.batches import Position, ReferenceWalks, ReleasedWalks, WalkBatch
 from walklearn.simulation.compiled_batches import CompiledWalks
-from walklearn.simulation.reference_batches import ReferenceWalks, ReleasedWalks
 from walklearn.streams import generators, replicate_seed
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep
