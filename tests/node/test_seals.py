@@ -79,8 +79,8 @@ def test_what_nobody_in_the_roster_signed_is_not() -> None:
     assert "signed its generation" in bob.refusal(stranger)
     assert "signed its generation" in bob.refusal(a_token(ALICE))  # unsigned
     assert "signed its generation" in bob.refusal(replace(a_token(ALICE), seal=stranger.seal))
-    assert "declared by none" in bob.refusal(replace(honest, end_seal=b""))
-    assert "declared by none" in bob.refusal(changed(honest, model=np.ones(2)))
+    assert "signed its end" in bob.refusal(replace(honest, end_seal=b""))
+    assert "signed its end" in bob.refusal(changed(honest, model=np.ones(2)))
     other_plan = Seals(ALICE, "1" * 64, lambda: ROSTER, Log("test", io.StringIO()))
     assert "signed its generation" in seals_of(BOB).refusal(other_plan.on_token(a_token(ALICE)))
     assert seals_of(BOB, None).refusal(stranger) == ""  # without a roster neighbours are trusted
