@@ -55,7 +55,7 @@ def test_without_epsilon_visits_remember(folder: Path) -> None:
     assert not plan.privacy.protects_model
     assert 'model = "in the clear"' in (folder / "plan.toml").read_text()
     assert "ε = ∞" in made.stdout
-    assert "walklearn node roster new" in made.stderr  # among 20 a roster saves work
+    assert "roster" in made.stderr  # among 20 nodes it saves work
 
 
 @pytest.mark.parametrize(("data", "nodes"), [("cancer", 2), ("diabetes", 5), ("diabetes", 20)])
@@ -130,7 +130,7 @@ def test_check_explains_and_tries_rows(folder: Path) -> None:
     assert "rows.csv: 2 rows" in told.stdout
     told = json.loads(invoke("plan", "check", "plan.toml", "--json").stdout)
     assert told["digest"] == Plan.read(folder / "plan.toml").digest
-    assert told["explained"]["who"] == "4 nodes with 5,000 rows"
+    assert told["explained"]["nodes"] == "4 nodes with 5,000 rows"
     assert told["notes"] == []
     (folder / "rows.csv").write_text("age,blood pressure,ward,ill\n40,120,C,no\n")
     wrong = invoke("plan", "check", "plan.toml", "--data", "rows.csv")
@@ -146,7 +146,7 @@ def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
     told = invoke("plan", "check", "plan.toml")
     assert told.exit_code == 0, told.output
     notes = " ".join(told.stderr.split())
-    for word in ("10 updates", 'update = "saga"', "columns (a)", "node roster new", "penalty = "):
+    for word in ("10 updates", 'update = "saga"', "not scaled: a.", "roster new", "penalty = "):
         assert word in notes
 
 

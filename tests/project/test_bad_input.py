@@ -357,9 +357,9 @@ def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyP
     said = "train doubtful.csv --target y --steps 10 --seed 1 --out doubtful --json"
     notes = " ".join(json.loads(invoke(*said.split()).stdout)["notes"])
     for part in (
-        "'place' is text, of which 25 features were made", "--node-column place",
-        "'site' is taken", "--node-column site",
-        "'number' is another", "'same' is 3 in every row",
+        "'place' is text and becomes 25 features", "--node-column place",
+        "'site' is used as a number", "--node-column site",
+        "'number' looks like a row ID", "'same' is 3 in every row",
     ):  # fmt: skip
         assert part in notes, notes
     assert "'b'" not in notes
@@ -372,13 +372,17 @@ def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("header", "options", "notes"),
     [
-        ("Hospital ID", "", ["'Hospital ID' is taken as a number", "--node-column 'Hospital ID'"]),
-        ("site-id", "", ["'site-id' is taken as a number"]),
-        ("Clinic_codes", "", ["'Clinic_codes' is taken as a number"]),
-        ("site", "--node-column near", ["'site' is taken", "take --node-column site"]),
+        ("Hospital ID", "", ["'Hospital ID' is used as a number", "--node-column 'Hospital ID'"]),
+        ("site-id", "", ["'site-id' is used as a number"]),
+        ("Clinic_codes", "", ["'Clinic_codes' is used as a number"]),
+        ("site", "--node-column near", ["'site' is used", "pass --node-column site"]),
         ("site", "--node-column site", []),
-        ("place", "--node-column size", ["column size holds numbers such as 0.5, as a measur"]),
-        ("place", "--node-column row", ["--node-column row has 60 different values in 60 rows"]),
+        ("place", "--node-column size", ["--node-column size looks like a measurement", "0.5"]),
+        (
+            "place",
+            "--node-column row",
+            ["--node-column row looks like a row ID", "60 different values in 60 rows"],
+        ),
     ],
 )
 def test_columns_that_may_name_owners_or_do_not_are_noted(

@@ -173,8 +173,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "--nodes is 4, and edges.txt has 10 nodes. Pass --nodes 10, or leave it out."),
     "an export of unknown kind": (
         "export there model.pkl",
-        "cannot tell from the name model.pkl what to write: end it in .onnx (ONNX) or .joblib (a "
-        "scikit-learn estimator)."),
+        "model.pkl has an unknown suffix. Use .onnx (ONNX) or .joblib (a scikit-learn estimator)."),
 }  # fmt: skip
 
 # Command: names and values in its answer.

@@ -88,7 +88,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, cores: int) -> None:
     kept = cells_in(tmp_path)
     assert running.returncode == 130, errors
     assert 1 <= len(kept) < 18
-    assert f"{len(kept)} of 18 cells are kept in results/small." in errors
+    assert f"{len(kept)} of 18 cells are stored in results/small." in errors
     assert "Traceback" not in errors
     assert not list(tmp_path.rglob("*.tmp"))
     assert len(Results.open(tmp_path / "results/small").records()) == len(kept) * 10 * 5
@@ -116,7 +116,7 @@ def test_no_space_left(tmp_path: Path) -> None:
     limited = ["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *command("--cores", "1")]
     result = run(*limited, cwd=tmp_path)
     assert result.returncode == 2, result.stderr
-    assert "cannot write to results/small: File too large. 0 of 2 cells are kept" in result.stderr
+    assert "cannot write to results/small: File too large. 0 of 2 cells are stored" in result.stderr
     assert "Traceback" not in result.stderr
     assert not cells_in(tmp_path)
     assert not list(tmp_path.rglob("*.tmp"))

@@ -186,7 +186,7 @@ def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
         os.killpg(running.pid, signal.SIGINT)
         _, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors
-    assert "Interrupted: 0 of 18 cells are kept" in errors
+    assert "Interrupted: 0 of 18 cells are stored" in errors
     assert "Traceback" not in errors
 
 

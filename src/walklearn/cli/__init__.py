@@ -1,8 +1,7 @@
-"""The command line: `walklearn`. Each command is a file that is loaded when it is called.
+"""The command line: `walklearn`. Each command is a module that is loaded when it is called.
 
-Exit codes: 0 done; 1 it went wrong on the way; 2 what was asked or given is wrong, or needs an
-extra that is not installed; 3 a node ended with a model that some participant did not confirm;
-130 Ctrl-C.
+Exit codes: 0 done; 1 failed while running; 2 bad input, or a missing extra; 3 a node ended with a
+model that another node did not confirm; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from walklearn.errors import MissingExtraError
 # Heading -> command -> one line of help. Each command is in the module of its name.
 _SECTIONS = {
     "Learn from your data": {
-        "example": "Write files to try the commands on: rows, edges, schema, plan.",
+        "example": "Write example files: rows, edges, a schema and a plan.",
         "train": "Train a model on a file of rows.",
-        "schema": "Write a schema of a file's columns, to be filled in.",
+        "schema": "Write a template of a schema of a file's columns.",
         "predict": "Predict with a trained model.",
-        "advise": "Recommend walk, noise, laziness and step from public facts.",
-        "export": "Hand a trained model to scikit-learn or ONNX.",
+        "advise": "Recommend a walk, noise, laziness and step from public facts.",
+        "export": "Convert a trained model to ONNX or scikit-learn.",
     },
     "Take part in a network": {
-        "up": "Try it: a network of real node processes on this machine.",
-        "plan": "Make the plan that all nodes share, check one, explain it.",
-        "node": "Run a node beside its own data: it talks to its neighbours only.",
+        "up": "Run a network of real node processes on this machine.",
+        "plan": "Make, check and explain the plan that all nodes share.",
+        "node": "Run a node beside its own data.",
     },
     "Understand": {
-        "demo": "The paper's comparison on a random graph, in under a minute.",
-        "reproduce": "The paper's figures and a verdict on every claim.",
-        "run": "Run a study of your own: a grid described in a TOML file.",
-        "report": "Draw stored results again as one HTML page.",
-        "privacy": "Calibrate, compare, plot, attack and audit what nodes release.",
+        "demo": "Compare walks and gossip on a random graph, in about a minute.",
+        "reproduce": "Reproduce the paper's figures and judge its claims.",
+        "run": "Run your own study: a grid described in a TOML file.",
+        "report": "Draw stored results as one HTML page.",
+        "privacy": "Calibrate, compare, plot, attack and audit releases.",
     },
 }
 _COMMANDS = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
@@ -92,9 +91,8 @@ class _Lazy(click.Group):
 def main() -> None:
     """Train one model over a network of devices with no server.
 
-    The model walks from neighbour to neighbour; each node it visits improves it with its own
-    data.
+    The model walks from neighbour to neighbour. Each visited node improves it with its own data.
     """
-    # All memory is given back at once when the process ends; Python would first look through the
-    # modules that a command has loaded for garbage, a tenth of the time that `train` takes.
+    # The end of the process frees all memory. Without this, Python would first search the loaded
+    # modules for garbage, which takes a tenth of the time of `train`.
     atexit.register(gc.freeze)

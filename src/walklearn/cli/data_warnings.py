@@ -1,7 +1,6 @@
-"""What looks like a mistake in the data: told, since training would go through all the same.
+"""Notes on what looks like a mistake in the data, and errors for what cannot be intended.
 
-A wrong column or wrong labels make a model that is worth nothing, and exit code 0. What cannot be
-meant is an error; what may be is a note that names the option to add.
+A wrong column or wrong labels would otherwise give a worthless model and exit code 0.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from walklearn.wording import listed
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
-MANY_CATEGORIES = 20  # of a column of text, as of one that names who owns a row
-MANY_COLUMNS = 500  # whoever has more does not want a note on each
+MANY_CATEGORIES = 20  # a column of text with more may name owners of rows
+MANY_COLUMNS = 500  # with more, notes would be too many to read
 FEW_ROWS = 20  # with fewer, numbers may all differ by chance
 NEARLY_ALL = 0.9  # of the rows: owners of rows are fewer
 _OWNERS = re.compile(
@@ -33,7 +32,7 @@ _OWNERS = re.compile(
 
 
 def looks_like_owners(name: str) -> bool:
-    """Whether a column of this name may say who owns a row.
+    """Return True if a column of this name may contain the owners of rows.
 
     >>> [looks_like_owners(name) for name in ("Hospital ID", "clinic_codes", "radius")]
     [True, True, False]
@@ -42,87 +41,76 @@ def looks_like_owners(name: str) -> bool:
 
 
 def about_columns(table: Table, columns: tuple[str, ...], has_nodes: bool) -> list[str]:
-    """Notes on columns that are learnt from and perhaps should not be."""
-    notes = list[str]()
-    for name in columns if len(columns) <= MANY_COLUMNS else ():
-        if (note := _about(name, table[name], has_nodes)) is not None:
-            notes.append(note)
-    return notes
+    """Return notes on features that perhaps should not be features."""
+    if len(columns) > MANY_COLUMNS:
+        return []
+    notes = (_about(name, table[name], has_nodes) for name in columns)
+    return [note for note in notes if note is not None]
 
 
 def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
-    """Notes on a --node-column that looks like a measurement, or like the number of a row."""
+    """Return notes on a --node-column that looks like a measurement or a row ID."""
     if nodes is None:
         return []
     values = np.unique(nodes)
     measured = values.dtype.kind == "f" and bool((values != np.floor(values)).any())
     if not measured and len(values) <= max(FEW_ROWS, NEARLY_ALL * len(nodes)):
         return []
-    looks = (
-        f"holds numbers such as {shown(values)[0]}, as a measurement does" if measured else
-        f"has {len(values)} different values in {len(nodes)} rows, as the number of a row does"
-    )  # fmt: skip
+    looks = f"a row ID, with {len(values)} different values in {len(nodes)} rows"
+    if measured:
+        looks = f"a measurement, with numbers such as {shown(values)[0]}"
     return [
-        f"--node-column {name} {looks}, and each value is the name of a node: {len(values)} nodes "
-        "were made, and nothing is learnt from the column. Is it the one that names who owns a row?"
+        f"--node-column {name} looks like {looks}, but its {len(values)} values are used as nodes. "
+        "Pass the column that names the owner of a row."
     ]
 
 
 def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
-    """Notes on rows that look like those of all nodes, where one node was given them."""
+    """Return notes on rows of one node that look like the rows of all nodes."""
     why = list[str]()
     if plan.rows is not None and table.row_count >= plan.rows:
-        why.append(f"it has {table.row_count} rows, as many as the plan says of all nodes together")
+        why.append(f"it has {table.row_count} rows, the number of rows of all nodes in the plan")
     for name in table:
         if name in plan.features or name == plan.target or not looks_like_owners(name):
             continue
-        with suppress(DataError):  # what is wrong in a column that nobody uses is no matter
+        with suppress(DataError):  # mistakes in an unused column do not matter
             if len(values := np.unique(table[name])) > 1:
                 why.append(f"its column {name!r} names {listed(shown(values), 3)}")
     if plan.nodes == 1 or not why:
         return []
     return [
-        f"{table.source} may hold everybody's rows: {', and '.join(why)}. A node learns from all "
-        "rows it is given. If some are not its own, remove the directory before the node runs, and "
-        "make it again with its own rows."
+        f"{table.source} may contain the rows of all nodes: {', and '.join(why)}. If so, remove "
+        "the directory before the node runs, and make it again with the node's own rows."
     ]
 
 
 def _about(name: str, cells: NDArray[Any], has_nodes: bool) -> str | None:
     values, text = np.unique(cells), cells.dtype.kind not in "biuf"
-    verb = "take" if has_nodes else "add"
-    owner = f"If it names the node that owns a row, {verb} --node-column {shlex.quote(name)}; "
-    rest = f"if it should not be learnt from, --drop {shlex.quote(name)}."
-    named = looks_like_owners(name)
+    column, named = shlex.quote(name), looks_like_owners(name)
+    owner = f"If it names the node that owns a row, pass --node-column {column}"
+    drop = f"Drop it with --drop {column}, unless that is intended."
     if len(values) == 1:
-        return f"{name!r} is {shown(values)[0]} in every row, so that nothing is learnt from it."
+        return f"{name!r} is {shown(values)[0]} in every row. {drop}"
     if text and (named or (len(values) >= MANY_CATEGORIES and not has_nodes)):
-        return f"{name!r} is text, of which {len(values)} features were made. {owner}{rest}"
+        return f"{name!r} is text and becomes {len(values)} features. {owner}. {drop}"
     whole = not text and bool((cells == np.floor(cells)).all())
     if whole and named:
-        return f"{name!r} is taken as a number to learn from. {owner}{rest}"
+        return f"{name!r} is used as a number. {owner}. {drop}"
     if whole and len(values) == len(cells) > FEW_ROWS:
-        return (
-            f"{name!r} is another whole number in every row, as the number of a row would be, and "
-            f"is learnt from. If it should not be, --drop {shlex.quote(name)}."
-        )
+        return f"{name!r} looks like a row ID but is used as a feature. {drop}"
     return None
 
 
 def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | None:
-    """What is wrong with the targets of other rows than those trained on; None for nothing.
+    """Return the problem of targets to test on, if there is one.
 
-    classes: those of training; empty where the target is a number.
+    classes: those of training; empty if the target is a number.
     """
     cells = table[target]
     text = cells.dtype.kind not in "biuf"
     if not len(classes):
-        return (
-            f"{table.source}: column {target!r} is text, such as {str(cells[0])!r}, and the model "
-            "predicts numbers."
-            if text
-            else None
-        )
+        problem = f"is text, such as {str(cells[0])!r}, and the model predicts numbers."
+        return f"{table.source}: column {target!r} {problem}" if text else None
     known = np.asarray(classes)
     if text or known.dtype.kind not in "biuf":
         cells, known = texts_of(cells), texts_of(known)
@@ -131,11 +119,11 @@ def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | No
         return None
     return (
         f"{table.source}: column {target!r} has {listed(shown(np.unique(cells[strange])))} in "
-        f"{strange.sum()} of {len(cells)} rows, and the model knows {listed(shown(known))} only. "
-        "Write the labels as in the rows that it is trained on."
+        f"{strange.sum()} of {len(cells)} rows, and the classes of the model are "
+        f"{listed(shown(known))}. Write the labels as in the training rows."
     )
 
 
 def shown(labels: NDArray[Any]) -> list[str]:
-    """Values as they stand in a file: 1 where NumPy has 1.0."""
+    """Return values as they are in a file: 1 instead of 1.0."""
     return [f"{label:g}" if isinstance(label, float) else str(label) for label in labels.tolist()]

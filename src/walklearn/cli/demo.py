@@ -1,4 +1,4 @@
-"""`walklearn demo`: the paper's walks, gossip and a walk with memory, as a picture and a table."""
+"""`walklearn demo`: the paper's walks, gossip and a walk with memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from walklearn.cli.console import Console, with_console
-from walklearn.cli.user_errors import writing
 from walklearn.wording import aligned
 
 
@@ -17,18 +16,17 @@ from walklearn.wording import aligned
     show_default=True, help="Directory for the picture, the table and the traces.",
 )  # fmt: skip
 @click.option("--steps", type=click.IntRange(1), default=20_000, show_default=True,
-              help="Updates per run.")  # fmt: skip
+              help="Number of updates of a run.")  # fmt: skip
 @click.option("--replicates", type=click.IntRange(1), default=32, show_default=True,
-              help="Runs per method.")  # fmt: skip
+              help="Number of runs of each method.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @with_console
 def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) -> None:
-    """The paper's comparison and a walk with memory, in about a minute.
+    """Compare the paper's walks, gossip and a walk with memory, in about a minute.
 
-    Uniform walk, weighted walk and asynchronous gossip on 100 nodes (Erdős–Rényi, p = 0.3), for
-    data of high and low variance, each with the step constant tuned for it on other seeds; and the
-    uniform walk with memory (updates.Saga), which finds its step itself. The picture shows high
-    variance.
+    Uniform walk, weighted walk and asynchronous gossip run on 100 nodes (Erdős–Rényi, p = 0.3), for
+    data of high and low variance, each with a step constant tuned on other seeds. The uniform walk
+    with memory (updates.Saga) finds its own step. The picture shows high variance.
     """
     from walklearn.studies.paper import figure2
 
@@ -43,17 +41,16 @@ def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) ->
     runs = figure2.facts(results)
     header, *rows = figure2.table(runs)
     text = "\n".join(aligned(header, rows))
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        figure2.draw(results["variance 10"], out / "comparison.png")
-        (out / "comparison.txt").write_text(text + "\n", encoding="utf-8")
-        for title, lines in results.items():
-            for line in lines:
-                line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
+    out.mkdir(parents=True, exist_ok=True)
+    figure2.draw(results["variance 10"], out / "comparison.png")
+    (out / "comparison.txt").write_text(text + "\n", encoding="utf-8")
+    for title, lines in results.items():
+        for line in lines:
+            line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
     console.document |= {"out": str(out), "runs": runs}
     console.print(text)
     console.print(
-        f"\n{replicates} runs each; median and its confidence interval. Each method has the step "
-        "constant c that was\nbest for it on other seeds; memory finds its own. Picture of "
-        f"variance 10: {out / 'comparison.png'}"
+        f"\n{replicates} runs each; median and its confidence interval. The step constant c of "
+        "each method was best\non other seeds; memory finds its own step. Picture of variance 10: "
+        f"{out / 'comparison.png'}"
     )

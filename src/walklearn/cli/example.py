@@ -1,4 +1,4 @@
-"""`walklearn example`: files to try the commands on, as hospitals would have them."""
+"""`walklearn example`: files of five hospitals, to try the commands on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from walklearn.cli.console import Console, csv_text, with_console
 TARGET, CLASSES = "diagnosis", ("benign", "malignant")
 ROWS_OF = {"oslo": 120, "lima": 100, "cairo": 80, "osaka": 60, "quebec": 40}
 EDGES = ("oslo lima", "lima cairo", "cairo osaka", "osaka quebec", "quebec oslo", "lima osaka")
-TESTED = 100  # of the 569 patients; what is left over is published
+TESTED = 100  # of the 569 patients; the rest is published
 _SCHEMA = """\
-# The columns to learn from, and their public scales: what is typical of the {count} patients in
+# The columns to learn from, and their public scales: those of the {count} patients in
 # published.csv, none of whom is in the file of a hospital.
 """
 _NEXT = """\
@@ -33,7 +33,7 @@ plan.toml. Next:
   walklearn plan check plan.toml --data sites/oslo.csv
   walklearn node init nodes/oslo --plan plan.toml --data sites/oslo.csv
 
-What comes after node init: docs/network.md."""
+The commands after node init: docs/network.md."""
 
 
 @click.command()
@@ -44,16 +44,18 @@ What comes after node init: docs/network.md."""
 def example(name: str, folder: Path | None, console: Console) -> None:
     """Write the example NAME to DIR: rows of each site, edges, a schema and a plan.
 
-    The 500 patients and the 69 whose numbers are public are those of scikit-learn's breast cancer
-    data, which are real; which hospital has whom was drawn.
+    The 500 patients, and 69 whose numbers are public, are those of scikit-learn's breast cancer
+    data, which are real. They were assigned to hospitals at random.
 
     \b
     Examples:
       walklearn example hospitals
     """
+    from walklearn.cli.plan import plan_from
+
     folder = Path(name) if folder is None else folder
     if folder.exists() and any(folder.iterdir()):
-        raise FileExistsError(f"{folder} is not empty: choose another place for the example.")
+        raise FileExistsError(f"{folder} is not empty. Choose another directory.")
     features, rows = _patients()
     (folder / "sites").mkdir(parents=True, exist_ok=True)
     header = [*features, TARGET]
@@ -66,15 +68,20 @@ def example(name: str, folder: Path | None, console: Console) -> None:
         owned += [[site, *row] for row in own]
     _write(folder / "patients.csv", csv_text(["site", *header], owned))
     _write(folder / "published.csv", csv_text(header, rows))
-    (folder / "edges.txt").write_text("\n".join(EDGES) + "\n", encoding="utf-8")
-    (folder / "schema.toml").write_text(_schema(features, rows), encoding="utf-8")
-    (folder / "plan.toml").write_text(_plan(folder, len(owned)), encoding="utf-8")
+    _write(folder / "edges.txt", "\n".join(EDGES) + "\n")
+    _write(folder / "schema.toml", _schema(features, rows))
+    plan = plan_from(
+        schema=folder / "schema.toml", graph=str(folder / "edges.txt"), target=TARGET,
+        classes=",".join(CLASSES), rows=len(owned), epsilon=3.0, delta=1e-5, protect="rows",
+        penalty=1e-3, name="hospitals",
+    )  # fmt: skip
+    _write(folder / "plan.toml", plan)
     console.document |= {"folder": str(folder), "sites": ROWS_OF}
     console.print(_NEXT.format(folder=folder, count=len(ROWS_OF)))
 
 
 def _patients() -> tuple[list[str], list[list[Any]]]:
-    """The names of ten features, and all patients in a drawn order, the diagnosis last."""
+    """Return the names of ten features, and all patients in random order, the diagnosis last."""
     import numpy as np
 
     from walklearn.extras import extra
@@ -83,9 +90,9 @@ def _patients() -> tuple[list[str], list[list[Any]]]:
         from sklearn.datasets import load_breast_cancer
     data = load_breast_cancer()
     names = [str(name).removeprefix("mean ").replace(" ", "_") for name in data.feature_names[:10]]
-    said = [str(data.target_names[target]) for target in data.target]
-    order = np.random.default_rng(1).permutation(len(said))
-    return names, [[*data.data[at, :10].tolist(), said[at]] for at in order]
+    labels = [str(data.target_names[target]) for target in data.target]
+    order = np.random.default_rng(1).permutation(len(labels))
+    return names, [[*data.data[at, :10].tolist(), labels[at]] for at in order]
 
 
 def _write(path: Path, text: str) -> None:
@@ -93,21 +100,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _schema(features: Sequence[str], published: Sequence[Sequence[Any]]) -> str:
-    """The schema of the example; its scales are those of published rows, and so are public."""
+    """Return the schema of the example, with the public scales of published rows."""
     import numpy as np
 
     numbers = np.array([row[:-1] for row in published])
     scales = zip(features, numbers.mean(axis=0), numbers.std(axis=0), strict=True)
     tables = [f"[{name}]\ncentre = {c:.3g}\nspread = {s:.3g}\n" for name, c, s in scales]
     return "\n".join([_SCHEMA.format(count=len(published)), *tables])
-
-
-def _plan(folder: Path, rows: int) -> str:
-    """The plan that `walklearn plan new` makes of the schema and the edges."""
-    from walklearn.cli.plan import plan_from
-
-    return plan_from(
-        schema=folder / "schema.toml", graph=str(folder / "edges.txt"), target=TARGET,
-        classes=",".join(CLASSES), rows=rows, epsilon=3.0, delta=1e-5, protect="rows",
-        penalty=1e-3, name="hospitals",
-    )  # fmt: skip

@@ -19,10 +19,10 @@ SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 @click.option("--force", is_flag=True, help="Overwrite the file OUT.")
 @with_console
 def export(model: Path, out: Path, force: bool, console: Console) -> None:
-    """Write the model directory MODEL to the file OUT, as its name says.
+    """Write the model directory MODEL to the file OUT, in the format of its suffix.
 
     OUT.onnx is ONNX, which servers and other languages run. OUT.joblib is a fitted scikit-learn
-    estimator, to be read with joblib.load; like every pickle, load it only where you trust it.
+    estimator for joblib.load. Like every pickle, load it only if you trust it.
 
     \b
     Examples:
@@ -33,10 +33,10 @@ def export(model: Path, out: Path, force: bool, console: Console) -> None:
 
     if out.suffix not in SUFFIXES:
         known = " or ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
-        raise ValueError(f"cannot tell from the name {out} what to write: end it in {known}.")
+        raise ValueError(f"{out} has an unknown suffix. Use {known}.")
     trained = wl.Model.load(model)
     if out.exists() and not force:
-        raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
+        raise FileExistsError(f"{out} exists. Choose another file, or overwrite it with --force.")
     content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
     atomic_write(out, content)
     console.document |= {"out": str(out), "format": out.suffix[1:], "bytes": len(content)}
@@ -44,7 +44,7 @@ def export(model: Path, out: Path, force: bool, console: Console) -> None:
 
 
 def _joblib(model: wl.Model) -> bytes:
-    estimator = model.to_sklearn()  # says which package to install if scikit-learn is missing
+    estimator = model.to_sklearn()  # names scikit-learn if it is missing
     import joblib  # installed with scikit-learn
 
     buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""`walklearn predict`: what a trained model says of new rows."""
+"""`walklearn predict`: predictions of a trained model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 import click
 
 from walklearn.cli.console import Console, csv_text, with_console
+from walklearn.cli.data_options import DELIMITER, with_options
 
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the predictions to this CSV file instead of the screen.")  # fmt: skip
-@click.option("--proba", is_flag=True, help="Also the probability of each class.")
-@click.option("--delimiter", help="What separates the cells of a CSV file; guessed by default.")
-@click.option("--force", is_flag=True, help="Overwrite the file given by --out.")
+              help="CSV file to write. Default: print the predictions.")  # fmt: skip
+@click.option("--proba", is_flag=True, help="Add the probability of each class.")
+@with_options([DELIMITER])
+@click.option("--force", is_flag=True, help="Overwrite the file OUT.")
 @with_console
 def predict(
     model: Path, data: Path, out: Path | None, proba: bool, delimiter: str | None, force: bool,
@@ -26,9 +27,9 @@ def predict(
 ) -> None:  # fmt: skip
     """Predict with the model directory MODEL for each row of the file DATA.
 
-    DATA needs the columns that the model was trained with, in any order; other columns are left
-    alone. The output is CSV, a line for each row. If DATA has the target too, the accuracy (or
-    R²) is told on the side.
+    DATA needs the columns that the model was trained with, in any order; other columns are
+    ignored. The output is CSV, a line for each row. If DATA also has the target, the accuracy (or
+    R²) is printed on standard error.
 
     \b
     Examples:
@@ -44,7 +45,7 @@ def predict(
     from walklearn.wording import plural
 
     if out is not None and out.suffix not in ("", ".csv", ".txt"):
-        raise ValueError(f"{out}: predictions are written as CSV, so end it in .csv.")
+        raise ValueError(f"{out} must end in .csv, because predictions are written as CSV.")
     trained = Model.load(model)
     table = read_table(data, delimiter=delimiter, text=trained.encoding.text_columns)
     scores = trained.scores(table)
@@ -55,7 +56,7 @@ def predict(
         names = trained.classes or ()
         columns |= {f"P({name})": shares[:, at].tolist() for at, name in enumerate(names)}
     if out is not None and out.exists() and not force:
-        raise FileExistsError(f"{out} exists: choose another file, or overwrite it with --force.")
+        raise FileExistsError(f"{out} exists. Choose another file, or overwrite it with --force.")
     text = csv_text(columns, zip(*columns.values(), strict=True))
     if out is None:
         console.output(text, predictions=columns)
@@ -67,10 +68,10 @@ def predict(
         console.log(f"{out}: {plural(len(predicted), 'prediction')}.")
     console.document["rows"] = len(predicted)
     if trained.target in table:
-        with suppress(DataError):  # new rows may well have an empty column for the target
+        with suppress(DataError):  # new rows may have an empty column for the target
             wrong = unknown_labels(table, trained.target, np.array(trained.classes or ()))
             if wrong is not None:
-                console.note(f"how good that is cannot be told. {wrong}")
+                console.note(f"the predictions cannot be scored. {wrong}")
                 return
             score = score_of(trained.kind, predicted, table[trained.target])
             console.document["score"] = score._asdict()

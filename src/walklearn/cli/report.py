@@ -1,4 +1,4 @@
-"""`walklearn report`: the page of stored results, drawn again."""
+"""`walklearn report`: a page of stored results."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from walklearn.cli.console import Console, with_console
 @click.command()
 @click.argument("results", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="The page to write; report.html in RESULTS when left out.")  # fmt: skip
+              help="File to write. Default: report.html in RESULTS.")  # fmt: skip
 @with_console
 def report(results: tuple[Path, ...], out: Path | None, console: Console) -> None:
-    """Draw the stored RESULTS as one HTML page; nothing is computed anew.
+    """Draw the stored RESULTS as one HTML page, without computing them again.
 
-    RESULTS are directories of studies that walklearn run or reproduce has written, or
-    directories that hold several of them. The page needs no network.
+    RESULTS are directories of studies that `walklearn run` or `reproduce` wrote, or directories
+    that contain several of them. The page needs no network.
 
     \b
     Examples:
@@ -30,7 +30,7 @@ def report(results: tuple[Path, ...], out: Path | None, console: Console) -> Non
 
     if out is None:
         if len(results) > 1:
-            raise click.UsageError("say with --out where the page of several directories goes")
+            raise click.UsageError("several RESULTS need --out, the page to write")
         out = results[0] / "report.html"
     written = write_report(results, out, shipped_texts())
     console.document["report"] = str(written)

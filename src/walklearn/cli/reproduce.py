@@ -1,4 +1,4 @@
-"""`walklearn reproduce`: the paper's figures, a verdict on every claim, and what goes beyond."""
+"""`walklearn reproduce`: the paper's figures, verdicts on its claims, and more experiments."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import walklearn as wl
 from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import with_options
 from walklearn.cli.run import WORKERS, run_to_end
-from walklearn.cli.user_errors import writing
 
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--quick", is_flag=True, help="Fewer instances and updates: each under a minute.")
+@click.option("--quick", is_flag=True, help="Use fewer instances and updates: each under a minute.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
               show_default=True, help="Directory for tables, pictures and the page.")  # fmt: skip
 @with_options(WORKERS)
@@ -24,14 +23,14 @@ from walklearn.cli.user_errors import writing
 def reproduce(
     names: tuple[str, ...], quick: bool, out: Path, console: Console, **workers: Any
 ) -> None:
-    """Every figure of the paper, a verdict on every claim, and experiments beyond it.
+    """Reproduce the paper's figures, judge its claims, and run further experiments.
 
-    NAMES choose some of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
+    NAMES are any of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
     bounds, heterogeneous, map, topologies, price, communication, memory, memory-private, real-data.
-    All by default.
+    Default: all.
 
-    Each gets a directory in OUT with its tables and its picture (PNG and SVG); OUT/report.html
-    shows all that is stored in OUT. What is finished is not computed again.
+    Each gets a directory in OUT with its tables and its picture (PNG and SVG). OUT/report.html
+    shows everything in OUT. Finished parts are not computed again.
 
     \b
     Examples:
@@ -52,19 +51,16 @@ def reproduce(
     for name in chosen:
         if name in COMPUTED:
             console.print(f"{name}: computed, not simulated")
-            with writing(out / name):
-                folder, picture = figure1.compute(name, out)
-                save(draw(picture), folder, name)
+            folder, picture = figure1.compute(name, out)
+            save(draw(picture), folder, name)
             continue
         study = shipped_study(name)
         results = run_to_end(study.quick() if quick else study, out, console, 3, **workers)
-        with writing(out / name):
-            picture = PICTURES[name](Stored(wl.studies.Results.open(out / name), out))
-            save(draw(picture), out / name, name)
+        picture = PICTURES[name](Stored(wl.studies.Results.open(out / name), out))
+        save(draw(picture), out / name, name)
         tallies += findings.tally(name, results.verdicts())
     stored = [out / name for name in _shown(chosen, out, console)]
-    with writing(out):
-        write_report(stored, out / "report.html", shipped_texts())
+    write_report(stored, out / "report.html", shipped_texts())
     if tallies:
         console.print("\nVerdicts over all readings (details on the page and in verdicts.parquet):")
         console.print_table(findings.HEADER, tallies)
@@ -73,7 +69,7 @@ def reproduce(
 
 
 def _check(names: list[str], out: Path, **workers: Any) -> None:
-    """Say what is missing or in the way before minutes are spent and files are written."""
+    """Refuse missing packages and old results before minutes are spent."""
     from walklearn.extras import package
     from walklearn.studies.pools import check_engine
 
@@ -86,7 +82,7 @@ def _check(names: list[str], out: Path, **workers: Any) -> None:
 
 
 def _shown(chosen: list[str], out: Path, console: Console) -> list[str]:
-    """All that is stored in `out`: a page of a few studies would replace that of all."""
+    """Return the names of all results in `out`, since the page replaces an earlier one."""
     from walklearn.studies.paper.catalogue import NAMES
 
     stored = {file.parent.name for file in out.glob("*/about.json")}
@@ -95,7 +91,7 @@ def _shown(chosen: list[str], out: Path, console: Console) -> list[str]:
 
 
 def _is_drawable(folder: Path, console: Console) -> bool:
-    """Whether it holds anything to draw, under its own name and not as a copy of another."""
+    """True if a directory has rows to draw, and is not a copy of another."""
     try:
         results = wl.studies.Results.open(folder)
     except wl.studies.ResultsError as error:

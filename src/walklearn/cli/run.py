@@ -1,4 +1,4 @@
-"""`walklearn run`: a study of one's own, from a TOML file to tables."""
+"""`walklearn run`: a study in a TOML file."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from walklearn.cli.data_options import with_options
 from walklearn.cli.user_errors import BadInput
 from walklearn.wording import plural
 
-MAX_LINES = 40  # of a table that still fits a screen or two
+MAX_LINES = 40  # of a table
 
 # fmt: off
 WORKERS = [
     click.option("--engine", type=click.Choice(["local", "ray"]), default="local",
-                 show_default=True, help="This machine's cores, or a Ray cluster."),
+                 show_default=True, help="Run on this machine's cores, or on a Ray cluster."),
     click.option("--address",
-                 help="Of the Ray cluster; by default one is made of this machine."),
-    click.option("--cores", type=click.IntRange(1), help="How many to use; all by default."),
+                 help="Address of the Ray cluster. Default: a new one on this machine."),
+    click.option("--cores", type=click.IntRange(1), help="Number of cores. Default: all."),
 ]
 # fmt: on
 
@@ -30,14 +30,14 @@ WORKERS = [
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
-              show_default=True, help="Where the study gets a directory of its own.")  # fmt: skip
-@click.option("--quick", is_flag=True, help="The smaller run that the study describes.")
+              show_default=True, help="Directory that gets one for the study.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="Run the smaller version that the study describes.")
 @with_options(WORKERS)
 @with_console
 def run(study: Path, out: Path, quick: bool, console: Console, **workers: Any) -> None:
     """Run the study in the file STUDY: a grid of graphs, problems, methods and step sizes.
 
-    Each finished cell of the grid is kept in OUT/name-of-the-study; the same command goes on
+    Each finished cell of the grid is stored in OUT/name-of-the-study. The same command continues
     where an earlier one stopped, and computes no cell twice. See docs/studies.md.
 
     \b
@@ -64,7 +64,7 @@ def run_to_end(
     max_notes: int | None = None,
     **workers: Any,
 ) -> wl.studies.Results:
-    """Run a study, judge its claims, and tell what a person at a terminal wants to know."""
+    """Run a study, judge its claims, and print a summary."""
     from walklearn.studies.pools import WorkerDiedError
     from walklearn.studies.provenance import notes
 
@@ -78,8 +78,8 @@ def run_to_end(
         results = wl.studies.run_study(study, out, **workers)
     except KeyboardInterrupt:
         click.echo(
-            f"\nInterrupted: {_finished(folder)} of {cells} cells are kept in {folder}. The same "
-            "command goes on from there.",
+            f"\nInterrupted: {_finished(folder)} of {cells} cells are stored in {folder}. The same "
+            "command continues from there.",
             err=True,
         )
         raise SystemExit(130) from None
@@ -88,14 +88,14 @@ def run_to_end(
     except OSError as error:
         raise BadInput(
             f"cannot write to {folder}: {error.strerror or error}. {_finished(folder)} of {cells} "
-            "cells are kept; make room and give the same command again."
+            "cells are stored. Make room, and repeat the command."
         ) from error
     all_notes = notes(results)
     for note in all_notes[:max_notes]:
         console.print(f"Note: {note}")
     if max_notes is not None and len(all_notes) > max_notes:
         console.print(
-            f"Note: … and {len(all_notes) - max_notes} more; walklearn run tells all of them."
+            f"Note: … and {len(all_notes) - max_notes} more; walklearn run prints all of them."
         )
     console.print(f"Results: {results.directory}")
     console.document.setdefault("studies", {})[study.name] = {
@@ -109,7 +109,7 @@ def run_to_end(
 
 
 def _finished(folder: Path) -> int:
-    """How many cells of the study are finished."""
+    """Return the number of finished cells of the study."""
     try:
         return wl.studies.Results.open(folder).finished_count
     except (wl.studies.ResultsError, OSError):

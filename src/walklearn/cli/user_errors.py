@@ -12,14 +12,14 @@ from walklearn.errors import CapabilityError, InputError
 
 
 class BadInput(click.ClickException):
-    """A mistake of the caller; the message says where and what to do."""
+    """An error of the user."""
 
     exit_code = 2
 
 
 @contextmanager
 def report_user_errors() -> Iterator[None]:
-    """Turn the errors of bad input into plain messages: wrong values, files or privacy targets."""
+    """Report errors of wrong values and files without a traceback."""
     try:
         yield
     except BrokenPipeError:
@@ -35,7 +35,7 @@ def _of_the_system(error: OSError) -> str:
     from walklearn.files.atomic_write import no_directory
 
     if error.filename is None or error.strerror is None:
-        return str(error)
+        return f"{error.strerror}." if error.strerror else str(error)
     folder = Path(error.filename).parent
     if isinstance(error, FileNotFoundError | NotADirectoryError) and not folder.is_dir():
         return no_directory(folder)
@@ -44,7 +44,7 @@ def _of_the_system(error: OSError) -> str:
 
 @contextmanager
 def named_as_options() -> Iterator[None]:
-    """Name the option, not the key, in errors about a text that was made from options."""
+    """Name the option, not the key, in errors about a plan that was made from options."""
     options = {option.name for option in click.get_current_context().command.params}
     try:
         yield
@@ -53,12 +53,3 @@ def named_as_options() -> Iterator[None]:
         if name not in options:
             raise
         raise InputError(error.problem, f"--{name.replace('_', '-')}") from error
-
-
-@contextmanager
-def writing(to: Path) -> Iterator[None]:
-    """Report a failed write with its path."""
-    try:
-        yield
-    except OSError as error:
-        raise BadInput(f"cannot write to {to}: {error.strerror or error}.") from error

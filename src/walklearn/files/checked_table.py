@@ -284,17 +284,18 @@ def shown(value: Any) -> str:
     >>> shown({"bounds": [1, True], "text": "x"})
     '{ bounds = [1, true], text = "x" }'
     """
-    written = _written(value)
+    written = toml_text(value)
     return written if len(written) <= LONGEST_SHOWN else written[: LONGEST_SHOWN - 3] + "..."
 
 
-def _written(value: Any) -> str:
+def toml_text(value: Any) -> str:
+    """Return a value as TOML."""
     if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(toml_text, value))}]"
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{key} = {_written(each)}" for key, each in value.items())
+        pairs = ", ".join(f"{key} = {toml_text(each)}" for key, each in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     return str(value)
 
