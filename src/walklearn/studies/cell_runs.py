@@ -221,7 +221,7 @@ def _result(runs: _InstanceRuns, tuning: Tuning) -> CellResult:
         update = runs.update(method, tuning.constant)
         constant = getattr(getattr(update, "step_size", None), "constant", np.nan)
         trace = runs.simulate(method, update, _recorded_at(runs.cell))
-    seed_of_instance = origin(seed_name(seed, RUN, number))
+    seed_of_instance = origin(seed, RUN, number)
     common = {
         "instance": number, "constant": constant, "exponent": runs.exponent, **seed_of_instance,
     }  # fmt: skip
@@ -234,7 +234,7 @@ def _result(runs: _InstanceRuns, tuning: Tuning) -> CellResult:
     if number > 0:
         return CellResult(records, rows, {}, {})
     nodes = widened(nodes_of(instance, method, runs.walks, trace), seed_of_instance)
-    edges = widened(edges_of(instance.graph), origin(seed_name(seed, RUN, 0, GRAPH)))
+    edges = widened(edges_of(instance.graph), origin(seed, RUN, 0, GRAPH))
     return CellResult(records, rows, nodes, edges)
 
 

@@ -38,7 +38,6 @@ from walklearn.studies.tables import (
     origin,
     repeated,
     rows_of,
-    seed_name,
 )
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class Results:
 
     def write_verdicts(self, study: Study, verdicts: pandas.DataFrame) -> None:
         """Store the verdicts of the study, with their provenance."""
-        rows = verdicts.assign(**origin(seed_name(study.seed)), **keeping(study.hash))
+        rows = verdicts.assign(**origin(study.seed), **keeping(study.hash))
         self._write_frame("verdicts", rows)
 
     def records(self) -> pandas.DataFrame:

@@ -13,7 +13,7 @@ Every stored table has five columns with the provenance of a row:
 >>> part = CellResult(repeated({"instance": 0}, 2), {}, {}, {})
 >>> joined([part, CellResult(repeated({"instance": 1}, 2), {}, {}, {})]).records["instance"]
 array([0, 0, 1, 1])
->>> sorted(origin(seed_name(1, 0, 7)) | keeping("f00d")) == sorted(PROVENANCE)
+>>> sorted(origin(1, 0, 7) | keeping("f00d")) == sorted(PROVENANCE)
 True
 """
 
@@ -88,9 +88,9 @@ def _stacked(tables: list[Columns]) -> Columns:
     return {name: np.concatenate([table[name] for table in filled]) for name in (filled or [{}])[0]}
 
 
-def origin(seed: str) -> dict[str, str]:
+def origin(seed: int | str, *spawn_key: int) -> dict[str, str]:
     """Columns that are known when a row is computed."""
-    return {"seed": seed, "machine": machine()}
+    return {"seed": seed_name(seed, *spawn_key), "machine": machine()}
 
 
 def keeping(spec: str) -> dict[str, str]:
@@ -98,7 +98,7 @@ def keeping(spec: str) -> dict[str, str]:
     return {"spec": spec, "version": __version__, "time": now()}
 
 
-def seed_name(seed: int, *spawn_key: int) -> str:
+def seed_name(seed: int | str, *spawn_key: int) -> str:
     """Name a seed, or its stream with this spawn key.
 
     >>> seed_name(1, 0, 7, 2), seed_name(1)  # SeedSequence(1, spawn_key=(0, 7, 2)), and 1 itself

@@ -46,7 +46,7 @@ def block_named(chrome: Chrome, heading: str) -> int:
 def test_everything_is_drawn_and_the_console_stays_silent(drawn: Chrome) -> None:
     plots = drawn.find_elements("css selector", ".plot")
     kinds = {block["kind"] for block in data(drawn).values()}
-    assert kinds == {"lines", "map", "bars", "network"}
+    assert kinds == {"lines", "map", "bars"}
     assert len(plots) == len(drawn.find_elements("css selector", ".plot svg.main-svg:first-child"))
     assert said(drawn) == []
 

@@ -149,7 +149,6 @@ def test_figures_that_suit_the_study(drawn: Section) -> None:
         "Cost of reaching a target",
         "Measured error against mixing time, in steps",
         "Convergence",
-        "Visits on the graph",
     ]
     (price,) = found["Error against ε"].figures  # elsewhere no method has an ε
     assert price.title == "erdos renyi, 12 nodes, p = 0.5 · variance 1, λ = 0.5"
@@ -178,7 +177,7 @@ def test_a_study_may_say_what_comes_first(
     text = results.study.text + f"\n[figure]\n{figure}\n"
     (tmp_path / "everything" / "study.toml").write_text(text, encoding="utf-8")
     blocks = section(Results.open(tmp_path / "everything"), tmp_path).blocks
-    common = ["Convergence", "Visits on the graph"]
+    common = ["Convergence"]
     assert [block.heading for block in blocks] == ([heading] if heading else []) + common
 
 

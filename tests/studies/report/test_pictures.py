@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,9 +33,7 @@ return [...arguments[0].querySelectorAll(".plot")].map((plot) => plot.data.map((
 
 @pytest.fixture(scope="module")
 def drawn(results: Results, page: Path) -> Section:
-    """The section of the page, without the graph, which only the page draws."""
-    found = section(results, page.parent)
-    return replace(found, blocks=[block for block in found.blocks if block.kind in COMPARE])
+    return section(results, page.parent)
 
 
 @pytest.fixture(scope="module")

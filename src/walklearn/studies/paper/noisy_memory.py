@@ -31,7 +31,6 @@ update. So a study is reproducible, and all updates get the same noise.
 from __future__ import annotations
 
 import hashlib
-from abc import abstractmethod
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -43,8 +42,8 @@ from walklearn.privacy import ModelNoise
 from walklearn.updates import StepSize, Update, VisitContext, VisitResult
 
 
-class _Noisy(Update):
-    """Common part of the updates: everything but the direction of the step.
+class NoisySgd(Update):
+    """The paper's update with noise on the model.
 
     epsilon, delta: of all releases of a node, for one row. clip: C, of a row's gradient.
     contributions: number of releases of a node. step_size: γ_k.
@@ -55,6 +54,7 @@ class _Noisy(Update):
     clip: float
     contributions: int
     step_size: StepSize
+    name: ClassVar[str] = "noisy-sgd"
 
     @property
     def noise(self) -> ModelNoise:
@@ -75,14 +75,11 @@ class _Noisy(Update):
         problem, w, k = context.objective, token["model"], context.updates + 1
         released, s = self._release(problem, context.node, w, k, state), token["gradient_sum"]
         n = token["nodes"] + (state["times"] == 0)
-        direction = self._direction(released, state, s, float(n)) + problem.penalty * w
-        gamma = self.step_size(k) * self._moves(released, state)
-        arrays = {
-            "model": problem.project(w - gamma * direction),
-            "gradient_sum": s + released["gradient"] - state["gradient"],
-            "nodes": n,
-        }
-        return VisitResult(arrays, released)
+        direction = self._direction(released, state, s / max(float(n), 1.0))
+        if direction is not None:
+            w = problem.project(w - self.step_size(k) * (direction + problem.penalty * w))
+        added = released["gradient"] - state["gradient"]
+        return VisitResult({"model": w, "gradient_sum": s + added, "nodes": n}, released)
 
     def _release(self, problem: Problem, node: int, w: Array, k: int, state: Arrays) -> Arrays:
         """The release of this visit; the last one again after `contributions` releases."""
@@ -91,36 +88,20 @@ class _Noisy(Update):
         noisy = self.noise.protected(problem, node, w, normal=_normal(problem, node, k))
         return {"gradient": noisy, "times": state["times"] + 1}
 
-    def _moves(self, released: Arrays, state: Arrays) -> bool:
-        """True if the visit moves w."""
-        return True
-
-    @abstractmethod
-    def _direction(self, released: Arrays, state: Arrays, s: Array, n: float) -> Array:
-        """The direction of the step, without the penalty's part λw."""
+    def _direction(self, released: Arrays, state: Arrays, mean: Array) -> Array | None:
+        """The direction of the step without λw, or None for no step; mean: s/n."""
+        return None if released is state else released["gradient"]
 
 
-class NoisySgd(_Noisy):
-    """The paper's update with noise on the model."""
-
-    name: ClassVar[str] = "noisy-sgd"
-
-    def _moves(self, released: Arrays, state: Arrays) -> bool:
-        return released is not state
-
-    def _direction(self, released: Arrays, state: Arrays, s: Array, n: float) -> Array:
-        return released["gradient"]
-
-
-class NoisySaga(_Noisy):
+class NoisySaga(NoisySgd):
     """SAGA of the releases; at its first visit a node has s/n in place of h_i."""
 
     name: ClassVar[str] = "noisy-saga"
 
-    def _direction(self, released: Arrays, state: Arrays, s: Array, n: float) -> Array:
+    def _direction(self, released: Arrays, state: Arrays, mean: Array) -> Array:
         if state["times"] == 0:
             return released["gradient"]
-        return np.asarray(released["gradient"] - state["gradient"] + s / n)
+        return np.asarray(released["gradient"] - state["gradient"] + mean)
 
 
 @lru_cache(maxsize=64)

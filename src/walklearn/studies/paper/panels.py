@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from walklearn.plots.axes import COLOURS
 from walklearn.privacy.accounting.printing import format_upper
 from walklearn.studies.claims import PREDICTIONS
-from walklearn.studies.report.bands import INTERVAL, centre_control, cost_control, metric_control
+from walklearn.studies.report.bands import INTERVAL, controls
 from walklearn.studies.report.figures import Block, Figure, Series
 from walklearn.studies.report.final_errors import scatter, tradeoff
 from walklearn.studies.report.pictures import Picture
@@ -214,9 +214,8 @@ def _curves(
 ) -> Block:
     """Return the convergence curves of a study, with titles in words."""
     metric = stored.results.study.metric
-    controls = [metric_control(metric), cost_control(cost), centre_control(centre)]
-    block = replace(convergence(stored.cells, metric), controls=controls, **changes)
-    return stored.titled(block)
+    block = convergence(stored.cells, metric)
+    return stored.titled(replace(block, controls=controls(metric, cost, centre), **changes))
 
 
 def _grid(stored: Stored, columns: int, panel: tuple[float, float], **changes: Any) -> Picture:

@@ -62,17 +62,13 @@ INTERVAL = (
 )
 
 
-def metric_control(first: str) -> Control:
-    """Return the control that chooses the error."""
-    return Control("y", "Error", METRIC_LABELS, first)
+def controls(metric: str, cost: str = "", centre: str = "mean") -> list[Control]:
+    """Return the controls for error, cost and centre; none for the cost if it is empty."""
+    costs = [Control("x", "Against", COST_LABELS, cost)] if cost else []
+    return [Control("y", "Error", METRIC_LABELS, metric), *costs, centre_control(centre)]
 
 
-def cost_control(first: str = "updates") -> Control:
-    """Return the control that chooses the cost."""
-    return Control("x", "Against", COST_LABELS, first)
-
-
-def centre_control(first: str = "mean") -> Control:
+def centre_control(first: str) -> Control:
     """Return the control that chooses mean or median."""
     return Control("centre", "Centre", {"mean": "mean", "median": "median"}, first)
 

@@ -78,7 +78,6 @@ class Figure:
 
     title: str
     series: Sequence[Series]
-    extra: Mapping[str, Any] = field(default_factory=dict)
     of: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -98,7 +97,7 @@ class Block:
     series are numbered in their order.
     """
 
-    kind: str  # lines, map or bars, which both renderers draw; network, which only the page draws
+    kind: str  # lines, map or bars
     heading: str
     caption: str
     controls: Sequence[Control]
@@ -151,7 +150,7 @@ class Block:
             "kind": self.kind,
             "controls": [{**vars(one), "start": one.start} for one in self.controls],
             "figures": [
-                {"title": one.title, "series": [each.plain() for each in one.series], **one.extra}
+                {"title": one.title, "series": [each.plain() for each in one.series]}
                 for one in self.figures
             ],
             "styles": {name: self.style(name) for name in self.names},

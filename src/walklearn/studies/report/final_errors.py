@@ -15,13 +15,7 @@ import numpy as np
 
 from walklearn.checks import is_number
 from walklearn.studies.methods import WHERE
-from walklearn.studies.report.bands import (
-    INTERVAL,
-    CellBands,
-    centre_control,
-    metric_control,
-    panels,
-)
+from walklearn.studies.report.bands import INTERVAL, CellBands, controls, panels
 from walklearn.studies.report.figures import Block, Series
 
 Tables = Mapping[str, Mapping[str, Any]]
@@ -61,7 +55,7 @@ def tradeoff(cells: Sequence[CellBands], methods: Tables, metric: str, x: str) -
         kind="lines",
         heading=f"Error against {axis_label(x)}",
         caption=f"Last record. Bar: {INTERVAL}. Level: a method without {axis_label(x)}.",
-        controls=[metric_control(metric), centre_control()],
+        controls=controls(metric),
         figures=panels(cells, series),
         options={"x": x, "x_label": axis_label(x), "mode": "lines+markers", "ticks": True},
     )
@@ -115,7 +109,7 @@ def scatter(cells: Sequence[CellBands], metric: str, x: str) -> Block | None:
             f"A point per graph. Across: mean of {x} over the instances, from the facts of the "
             f"same cell. Up: the last record. Bar: {INTERVAL}."
         ),
-        controls=[metric_control(metric), centre_control()],
+        controls=controls(metric),
         figures=panels(
             [cell for cell in cells if np.isfinite(known.get(cell.file, np.nan))],
             series,

@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walklearn.studies.provenance import notes
-from walklearn.studies.report.bands import CellBands, all_bands
+from walklearn.studies.report.bands import all_bands
 from walklearn.studies.report.figures import Block, Figure, computed_curves
 from walklearn.studies.report.final_errors import FACTS, scatter, tradeoff, tradeoff_axis
-from walklearn.studies.report.graph_visits import graph_visits
 from walklearn.studies.report.readings import readings_of
 from walklearn.studies.report.spending import convergence, cost
 from walklearn.studies.report.verdict_table import Claim, claims
@@ -32,40 +31,20 @@ from walklearn.studies.report.win_map import map_axes, win_map
 from walklearn.wording import number, plural
 
 if TYPE_CHECKING:
-    import pandas
-
     from walklearn.studies.results import Results
 
 
-@dataclass(frozen=True)
 class Stored:
-    """The stored results of a study: each table is read once, each cell summarised once.
+    """The tables of stored results, and summaries of their cells.
 
     start: the directory that paths are relative to.
     """
 
-    results: Results
-    start: Path
-
-    @cached_property
-    def records(self) -> pandas.DataFrame:
-        """A row per record."""
-        return self.results.records()
-
-    @cached_property
-    def facts(self) -> pandas.DataFrame:
-        """A row per instance of each cell."""
-        return self.results.facts()
-
-    @cached_property
-    def verdicts(self) -> pandas.DataFrame:
-        """A row per claim and reading."""
-        return self.results.verdicts()
-
-    @cached_property
-    def cells(self) -> list[CellBands]:
-        """Summaries of all cells."""
-        return all_bands(self.records, self.facts, self.file_of)
+    def __init__(self, results: Results, start: Path) -> None:
+        self.results, self._start = results, start
+        self.records, self.facts = results.records(), results.facts()
+        self.verdicts = results.verdicts()
+        self.cells = all_bands(self.records, self.facts, self.file_of)
 
     @cached_property
     def words(self) -> dict[str, dict[str, str]]:
@@ -74,7 +53,7 @@ class Stored:
 
     def file_of(self, name: str) -> str:
         """The path of a file of the study."""
-        return Path(os.path.relpath(self.results.directory / name, self.start)).as_posix()
+        return Path(os.path.relpath(self.results.directory / name, self._start)).as_posix()
 
     def titled(self, block: Block) -> Block:
         """Replace names in the titles of panels by their explanations."""
@@ -188,9 +167,6 @@ def blocks(stored: Stored) -> Iterator[Block]:
     first = [block for block in special if block is not None]
     yield from first
     yield convergence(cells, study.metric, is_first=not first)
-    drawn = graph_visits(stored.results.nodes(), stored.results.edges(), stored.file_of)
-    if drawn is not None:
-        yield drawn
 
 
 def _facts_table(stored: Stored) -> tuple[list[str], list[list[str]]]:

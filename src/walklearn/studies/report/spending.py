@@ -17,8 +17,7 @@ from walklearn.studies.report.bands import (
     INTERVAL,
     METRIC_SYMBOLS,
     centre_control,
-    cost_control,
-    metric_control,
+    controls,
     panels,
     summary,
 )
@@ -48,7 +47,7 @@ def convergence(cells: Sequence[CellBands], metric: str, *, is_first: bool = Tru
             f"{MIN_INSTANCES} instances. An instance that diverged has an infinite error: the "
             "mean has a gap there."
         ),
-        controls=[metric_control(metric), cost_control(), centre_control()],
+        controls=controls(metric, "updates"),
         figures=figures,
         shown=FEW_PANELS if len(figures) > MANY_PANELS else None,
         options={"band": True},

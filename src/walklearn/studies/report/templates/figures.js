@@ -1,5 +1,5 @@
-// Draws the blocks of figures. Each series is named columns of numbers; what is drawn, what the
-// table shows and what is downloaded are these same numbers.
+// Draws the blocks of figures. Each series is named columns of numbers, which are drawn, tabulated
+// and offered for download.
 
 const DASHES = ["solid", "dash", "dashdot", "dot"];  // and colours, in the order of plots/axes.py
 const COLOURS = 7;
@@ -7,7 +7,7 @@ const DASH_STROKES = { solid: "", dash: "7 4", dot: "2 4", dashdot: "7 3 2 3" };
 
 const blocks = JSON.parse(document.getElementById("data").textContent);
 
-// Plotly takes colours, not CSS variables: an element that is never seen resolves them.
+// Plotly takes colours, not CSS variables: a hidden element resolves them.
 const probe = document.createElement("span");
 probe.hidden = true;
 document.body.append(probe);
@@ -54,14 +54,14 @@ function layout(extra) {
   };
 }
 
-// A logarithmic axis over several decades needs no marks between the powers of ten.
+// A logarithmic axis over several decades needs no ticks between the powers of ten.
 function logarithmic(values) {
   const logs = values.filter((value) => value > 0).map(Math.log10);
   const decades = logs.length ? Math.max(...logs) - Math.min(...logs) : 0;
   return { type: "log", dtick: decades >= 2 ? Math.ceil(decades / 7) : decades > 0.6 ? "D2" : undefined };
 }
 
-// An axis that is logarithmic can show positive numbers only.
+// A logarithmic axis can show positive numbers only.
 const positive = (values, log) => values.map((value) => (log && value !== null && value <= 0 ? null : value));
 
 function band(x, lower, upper, log, fill) {
@@ -79,7 +79,7 @@ function band(x, lower, upper, log, fill) {
   return { x: xs, y: ys, fill: "toself", fillcolor: fill, line: { width: 0 }, mode: "lines", hoverinfo: "skip", type: "scatter" };
 }
 
-// What a block's switches say which columns are drawn.
+// The columns that the controls of a block select.
 function columns(block, state) {
   const y = state.y && state.centre ? `${state.y} ${state.centre}` : state.y || block.options.y;
   const x = state.x || block.options.x;
@@ -91,7 +91,7 @@ function label(block, name, value) {
   return control ? control.options[value] : (block.options[`${name}_label`] || value || "");
 }
 
-// A number with its interval, where it has one.
+// A number with its interval, if it has one.
 const within = (value, lower, upper) =>
   read(value) + (lower === null || lower === undefined ? "" : ` (${read(lower)} to ${read(upper)})`);
 
@@ -110,7 +110,7 @@ function drawLines(block, figure, state) {
     let x = series.columns[wanted.x], y = series.columns[wanted.y];
     let lower = series.columns[wanted.lower] || y.map(() => null);
     let upper = series.columns[wanted.upper] || y.map(() => null);
-    const level = x.every((value) => value === null);  // no place on this axis: a level to compare with
+    const level = x.every((value) => value === null);  // no value on this axis: a level
     if (level) [x, y, lower, upper] = [ends, ...[y, lower, upper].map((values) => [values[0], values[0]])];
     const last = y.length - 1;
     description.push(`${series.name} ${within(y[last], lower[last], upper[last])}`);
@@ -189,7 +189,7 @@ function diverging() {
 
 const isNarrow = () => innerWidth < 640;
 
-// A scale of colours: beside the figure, or below it where there is no room.
+// A colour scale: beside the figure, or below it on a narrow screen.
 function scale({ title, marks }) {
   const common = { title: { text: title, side: "top" }, tickvals: Object.values(marks), ticktext: Object.keys(marks), outlinewidth: 0 };
   return isNarrow()
@@ -227,47 +227,9 @@ function drawMap(block, figure, state) {
   };
 }
 
-function drawNetwork(block, figure, state) {
-  const series = figure.series.find((one) => shown(one, state));
-  if (!series) return { traces: [], description: "Nothing is stored for this choice.", axes: "", layout: layout({}) };
-  const { places: [px, py], edges, note } = figure;
-  const { node, degree, importance, visits, "expected visits": expected } = series.columns;
-  const ex = [], ey = [];
-  for (let i = 0; i < edges.length; i += 2) {
-    ex.push(px[edges[i]], px[edges[i + 1]], null);
-    ey.push(py[edges[i]], py[edges[i + 1]], null);
-  }
-  const most = Math.max(...visits, 1);
-  const largest = Math.max(5, Math.min(24, 170 / Math.sqrt(node.length)));
-  const isKnown = expected.every((value) => value !== null);
-  const { reach } = block.options.scale;
-  const excess = visits.map((value, i) => Math.max(-reach, Math.min(reach, Math.log2(Math.max(value, 1e-9) / expected[i]))));
-  return {
-    traces: [
-      { type: "scatter", mode: "lines", x: ex, y: ey, hoverinfo: "skip", line: { color: colour("muted"), width: 1 }, opacity: Math.max(0.12, Math.min(0.7, 120 / edges.length)) },
-      {
-        type: "scatter", mode: "markers", x: px, y: py, name: "nodes",
-        marker: {
-          size: visits.map((value) => 3 + largest * Math.sqrt(value / most)),
-          line: { color: colour("muted"), width: 0.8 }, opacity: 1,
-          color: isKnown ? excess : colour("series-0"), cmin: -reach, cmax: reach, colorscale: diverging(), showscale: isKnown,
-          colorbar: scale(block.options.scale),
-        },
-        customdata: node.map((_, i) => [node[i], degree[i], read(importance[i]), read(visits[i]), read(expected[i])]),
-        hovertemplate: "node %{customdata[0]}<br>degree %{customdata[1]}<br>L = %{customdata[2]}<br>%{customdata[3]} visits, expected %{customdata[4]}<extra></extra>",
-      },
-    ],
-    description: "", axes: `${series.name}; ${note}`,
-    layout: layout({
-      margin: { l: 6, r: 6, t: 6, b: isNarrow() ? 60 : 6 }, hovermode: "closest",
-      xaxis: { visible: false }, yaxis: { visible: false, scaleanchor: "x" },
-    }),
-  };
-}
+const DRAW = { lines: drawLines, bars: drawBars, map: drawMap };
 
-const DRAW = { lines: drawLines, bars: drawBars, map: drawMap, network: drawNetwork };
-
-// Plotly reads a little HTML in its texts; names from studies are texts.
+// Plotly interprets some HTML in its texts; escape names from studies.
 function asText(text) {
   return String(text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }

@@ -1,4 +1,4 @@
-// The page's behaviour: colours, the verdict table, and blocks of figures that follow their switches.
+// The page's behaviour: colours, the verdict table, and blocks of figures with their controls.
 
 const CONFIG = {
   displaylogo: false,
@@ -11,7 +11,7 @@ const MIN_WIDTH = 120;  // a figure of fewer pixels has no room for its axes
 
 /* Figures ------------------------------------------------------------------------------- */
 
-const redraws = [];  // all figures that are on the page by now, to draw again in other colours
+const redraws = [];  // all figures of the page, to draw again in other colours
 
 function table(block, figure, state, box) {
   const wanted = columns(block, state);
@@ -70,7 +70,7 @@ function panel(block, state, element, heading) {
   let near = false, stale = true, drawnWidth = 0;
   const draw = () => {
     const { clientWidth: width, clientHeight: height } = plot;
-    stale = !near || width < MIN_WIDTH;  // what is far from the screen or folded away waits
+    stale = !near || width < MIN_WIDTH;  // figures that are folded or far from the screen are drawn later
     if (stale) return;
     const drawn = DRAW[block.kind](block, figure, state);
     if (width !== drawnWidth) Plotly.purge(plot);  // Plotly fails to fit some figures to another width
@@ -100,7 +100,7 @@ for (const element of document.querySelectorAll(".block")) {
   const draws = [...element.querySelectorAll("figure")].map((figure) => panel(block, state, figure, heading));
   const drawAll = () => draws.forEach((draw) => draw());
   for (const select of element.querySelectorAll("[data-control]")) {
-    select.value = state[select.dataset.control];  // a browser may remember another one
+    select.value = state[select.dataset.control];  // a browser may restore another one
     select.addEventListener("change", () => { state[select.dataset.control] = select.value; drawAll(); });
   }
   for (const button of element.querySelectorAll("[data-series]")) {
@@ -124,8 +124,8 @@ for (const element of document.querySelectorAll(".block")) {
 const themes = { auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark" };
 const toggle = document.getElementById("theme");
 
-function remembered() {
-  try { return localStorage.getItem("walklearn-theme"); } catch { return null; }  // a page from a file may have no memory
+function storedTheme() {
+  try { return localStorage.getItem("walklearn-theme"); } catch { return null; }  // a page from a file may have no storage
 }
 
 function paint(theme) {
@@ -144,7 +144,7 @@ toggle.addEventListener("click", () => {
   paint(order[(order.indexOf(toggle.dataset.theme) + 1) % order.length]);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach((redraw) => redraw()));
-paint(themes[remembered()] ? remembered() : "auto");
+paint(themes[storedTheme()] ? storedTheme() : "auto");
 
 /* Verdicts ------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
-// Plotly is four fifths of the page, and a quarter of that when compressed. The policy of the page knows its
-// hash, so that what is unpacked may run.
+// Plotly would be four fifths of the page; compressed it is a quarter of that. The page's policy has its hash,
+// so the unpacked script may run.
 
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
