@@ -2,15 +2,6 @@
 
 Instances are independent of each other (see `instances` for their random numbers), so any of them
 can be run anywhere, and the parts joined.
-
->>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {
-...     "graph": {"family": "ring", "nodes": 11}, "seed": 1, "instances": 2, "replicates": 1,
-...     "problem": {"data": "two_gaussians", "dimension": 2, "penalty": 1.0}, "updates": 100,
-...     "method": {"walk": "uniform"}, "step_size": {"constant": 0.1, "exponent": 0.75},
-...     "records": 3, "facts": False})
->>> result = run(cell)
->>> result.records["updates"].tolist(), result.records["instance"].tolist()
-([1, 10, 100, 1, 10, 100], [0, 0, 0, 1, 1, 1])
 """
 
 from __future__ import annotations

@@ -1,21 +1,4 @@
-"""Running a study: workers perform its tasks, and each finished cell is stored at once.
-
->>> import tempfile
->>> from walklearn.studies.study import Study
->>> study = Study.from_text('''
-... name = "ring"
-... instances = 2
-... updates = 100
-... graphs.ring = { family = "ring", nodes = 11 }
-... problems.gaussians = { data = "two_gaussians", dimension = 2, penalty = 1.0 }
-... methods.uniform = { walk = "uniform" }
-... step_sizes.printed = { constant = 0.1 }
-... ''')
->>> with tempfile.TemporaryDirectory() as out:
-...     results = run_study(study, out, cores=1)
-...     results.records()["updates"].max()
-np.int64(100)
-"""
+"""Running a study: workers perform its tasks, and each finished cell is stored at once."""
 
 from __future__ import annotations
 

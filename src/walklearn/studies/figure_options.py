@@ -7,11 +7,6 @@
     kind = "cost"          the cost of reaching the targets of its claims
 
 Without the table, the grid and the claims determine the figures.
-
->>> figure = {"kind": "map", "x": "nois", "y": "noise"}
->>> read_view(CheckedTable({"problems": {"a": {"noise": 0.0}}, "figure": figure}))
-Traceback (most recent call last):
-walklearn.errors.InputError: figure.x is no number of problem a; choose one of noise.
 """
 
 from __future__ import annotations

@@ -3,14 +3,6 @@
 Everything is drawn from `SeedSequence(seed, spawn_key=(stage, instance, purpose))`. Stage 0 are the
 runs, 1 the tuning of steps; purpose 0 is the graph, 1 the data, 2 start and walk. No name enters
 the key: all methods get the same instances, and a new method changes nothing for the others.
-
->>> graph = {"family": "erdos_renyi", "nodes": 20, "probability": 0.3}
->>> problem = {"data": "two_gaussians", "dimension": 2, "penalty": 1.0,
-...            "domain": {"ball": 2.0, "relative": True}}
->>> instance = draw_instance(graph, problem, seed=1, stage=RUN, number=0)
->>> norm = float(np.linalg.norm(instance.problem.solution.model))
->>> instance.graph.node_count, round(instance.problem.domain.radius / norm, 6)
-(20, 2.0)
 """
 
 from __future__ import annotations

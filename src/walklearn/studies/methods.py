@@ -1,16 +1,5 @@
 """The methods that a study compares: walks, with or without noise, and gossip.
 
->>> from walklearn import Problem
->>> problem = Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=1.0)
->>> method_of({"walk": "uniform", "laziness": 0.1}, {}, problem)
-Uniform(laziness=0.1)
->>> method_of({"walk": "jumping", "base": "weighted", "probability": 0.2}, {}, problem)
-Jumping(probability=0.2)
->>> private = {"walk": "weighted", "mechanism": "laplace", "epsilon": 3.0, "delta": 0.0,
-...            "bounds": [1.0, 50.0]}
->>> method_of(private, {}, problem)
-Weighted(privacy=Laplace(scale=16.3333, bounds=(1, 50)))
-
 A walk of your own can be named once it is registered in `WALKS`, or by `register_walk`.
 """
 

@@ -2,13 +2,6 @@
 
 Every table of a study names one thing (`family`, `data`, `walk`, …); its other keys are the
 arguments of that thing's function. So a new argument of the function needs no change here.
-
->>> graph_of({"family": "ring", "nodes": 5}, seed=1)
-Graph(5 nodes, 5 edges)
->>> graph_of({"family": "rnig", "nodes": 5}, seed=1)
-Traceback (most recent call last):
-    ...
-walklearn.studies.options.StudyError: family is "rnig", which is not known; did you mean "ring"? ...
 """
 
 from __future__ import annotations
@@ -122,11 +115,6 @@ def domain_of(table: CheckedTable) -> tuple[Domain, float]:
     """Read the key `domain`. Return the domain and 0.
 
     For a ball whose radius is a multiple of ‖w*‖, return everywhere and that multiple.
-
-    >>> domain_of(table_of({"domain": {"ball": 10.0}}))
-    (Ball(radius=10.0), 0.0)
-    >>> domain_of(table_of({"domain": {"ball": 2, "relative": True}}))
-    (Everywhere(), 2.0)
     """
     if "domain" not in table:
         return Everywhere(), 0.0

@@ -2,21 +2,6 @@
 
 A cell is tuned, if its step constant is to be chosen, and then run, each in parts of a few
 instances. Any process can `perform` a task: tasks and outcomes can be pickled.
-
->>> from walklearn.studies.cell import Cell
->>> cell = Cell.of(("mine", "ring", "gaussians", "uniform", "printed"), {
-...     "graph": {"family": "ring", "nodes": 11}, "seed": 1, "instances": 8, "replicates": 1,
-...     "problem": {"data": "two_gaussians", "dimension": 2, "penalty": 1.0}, "updates": 100,
-...     "method": {"walk": "uniform"}, "step_size": {"constant": 0.1}, "records": 3,
-...     "facts": False})
->>> work = CellWork(cell, workers=1)
->>> tasks = work.begin()
->>> [task.instances for task in tasks]
-[range(0, 2), range(2, 4), range(4, 6), range(6, 8)]
->>> [work.take(task, perform(task)) for task in tasks]
-[[], [], [], []]
->>> len(work.result.records["gap"])
-24
 """
 
 from __future__ import annotations

@@ -12,20 +12,6 @@ same for all methods) are compared with a threshold:
 Otherwise, or with fewer than 10 instances, the claim is undecided. A failed run has an infinite
 error, and a run that never reaches a target an infinite cost; the table counts both. About one
 verdict in twenty errs.
-
->>> import pandas
->>> from walklearn.studies.claims import Claim
->>> rows = [
-...     {"cell": method, "graph": "g", "problem": "p", "method": method, "step_size": "s",
-...      "instance": i, "replicate": 0, "exponent": 0.51, "updates": 100, "distance": error}
-...     for method, error in (("weighted", 1.0), ("uniform", 2.0)) for i in range(12)
-... ]
->>> claim = Claim(1, "beats", "It wins", "", ("g",), ("p",), ("s",), ("distance",),
-...               better=("weighted",), worse=("uniform",))
->>> table = judge([claim], pandas.DataFrame(rows), pandas.DataFrame())
->>> print(table[["ratio", "lower", "upper", "replicates", "verdict"]].to_string(index=False))
- ratio  lower  upper  replicates verdict
-   2.0    2.0    2.0          12   holds
 """
 
 from __future__ import annotations

@@ -9,22 +9,6 @@ negative nodes.
 **"Same noise variance."** The paper compares Laplace noise with Gamma noise of the same variance.
 The variance of the Gamma noise is L θ, so `equal_variance_gamma` uses the θ for which they agree at
 the middle of the bounds. Its `delta` gives the (ε, δ) of that.
-
->>> from walklearn import Problem, graphs, walks
->>> from walklearn.privacy import Laplace
->>> noise = Laplace(scale=20.0, bounds=(1.0, 50.0), clamp=None)
->>> problem = Problem([[1.0], [2.0], [3.0], [2.5]], [1.0, -1.0, 1.0, 1.0], penalty=1.0)
->>> rng = np.random.default_rng(2)
->>> walk = Unclamped(privacy=noise).sample_release(graphs.complete(4), problem, rng)
->>> walk.released.round(1)
-array([-19.7, -17.4,  15.3,  17.9])
->>> bound = walk.bind(graphs.complete(4), problem)
->>> view = walks.view_of(bound, graphs.complete(4), 2, objective=problem)
->>> bound.hop(view, {}, {}, np.zeros(1))[:2]                    # node 0 has the other sign
-(2, 0)
->>> gamma = equal_variance_gamma(privacy=noise).privacy
->>> round(float(gamma.variance(25.5)), 6), round(gamma.delta(3.0), 2)
-(800.0, 0.87)
 """
 
 from __future__ import annotations

@@ -7,18 +7,6 @@ costs to a target are compared, it has the cost of every method.
     python -m walklearn.studies.paper.findings results docs/experiments.md
 
 inserts that list into a page, between two marks, from stored results.
-
->>> import pandas
->>> row = {"claim": 1, "text": "It wins", "kind": "beats", "graph": "er", "step_size": "tuned",
-...        "metric": "gap", "cost": "updates", "at": 100.0, "better": "a", "worse": "b",
-...        "lower": 0.5, "upper": 2.0, "replicates": 20}
->>> table = pandas.DataFrame([
-...     row | {"problem": "easy", "ratio": 2.0, "lower": 1.5, "verdict": "holds"},
-...     row | {"problem": "hard", "ratio": 1.01, "verdict": "undecided"}])
->>> tally("mine", table)
-[['mine', 'It wins', '1', '0', '1', '1 to 2', '20']]
->>> readings(table)
-[('It wins', 'f(w) − f* at equal updates (100)', ['easy 2', '–', 'hard 1'])]
 """
 
 from __future__ import annotations

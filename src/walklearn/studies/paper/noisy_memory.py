@@ -17,15 +17,6 @@ not be private.
 
 **They do not protect rows.** The noise is computed from the node's rows and the number of the
 update. So a study is reproducible, and all updates get the same noise.
-
->>> import walklearn as wl
->>> X, y = wl.datasets.two_gaussians(40, dimension=2, seed=1)
->>> problem = wl.Problem(X, y, penalty=0.1, aggregate="mean", node_of_row=np.arange(40) % 4)
->>> update = NoisySaga(3.0, 1e-5, clip=1.0, contributions=5, step_size=wl.PowerStep(0.3))
->>> run = wl.simulate(problem, wl.graphs.complete(4), wl.walks.Uniform(), update=update, steps=30,
-...                   seed=1, engine="reference", progress=False)
->>> round(update.noise.epsilon(1e-5), 6), run.gap.shape
-(3.0, (1, 30))
 """
 
 from __future__ import annotations

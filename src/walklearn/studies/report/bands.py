@@ -1,4 +1,4 @@
-r"""Summaries of the runs of a cell: a centre for each record, and an interval around it.
+"""Summaries of the runs of a cell: a centre for each record, and an interval around it.
 
 The runs of one instance (one draw of graph and data) are averaged first; the summary is over
 instances. There are two centres:
@@ -8,15 +8,6 @@ instances. There are two centres:
 
 An instance that diverged has an infinite error: the mean then has no value, the median still has.
 Below `MIN_INSTANCES` instances there is no interval, as there is no verdict.
-
->>> import pandas
->>> rows = pandas.DataFrame({"graph": "g", "problem": "p", "method": "m", "step_size": "s",
-...     "cell": "f00d", "instance": [0, 1], "replicate": 0, "updates": 10, "messages": [8, 9],
-...     "bytes": [80, 90], "distance": [1.0, 3.0], "average_distance": 1.0, "gap": 1.0,
-...     "average_gap": 1.0})
->>> (cell,) = all_bands(rows, pandas.DataFrame(), str)
->>> cell.columns["messages"], cell.columns["distance mean"], cell.columns["distance mean lower"]
-(array([8.5]), array([2.]), array([nan]))
 """
 
 from __future__ import annotations

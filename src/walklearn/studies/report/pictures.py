@@ -2,13 +2,6 @@
 
 They have the numbers, labels, colours and dashes of the page, from the same description
 (`walklearn.studies.report.figures`), for the first value of each control.
-
->>> from walklearn.studies.report.figures import Block, Figure, Series
->>> line = Series("uniform", {"x": [1, 10], "y": [0.5, 0.1]}, "cells/a.parquet")
->>> block = Block("lines", "Error", "One run.", [], [Figure("", [line])],
-...               options={"x": "x", "y": "y", "y_label": "error"})
->>> draw(Picture([block])).axes[0].get_ylabel()
-'error'
 """
 
 from __future__ import annotations
