@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from walklearn.studies import Cell, Study
+
 SMALL = """\
 name = "small"
 question = "Which walk is better on a ring?"
@@ -49,3 +51,16 @@ constants = [0.001, 0.01, 0.1, 1.0]
 exponent = 0.75
 tuning_instances = 3
 """
+
+GOSSIP = '[methods.gossip]\ngossip = "asynchronous"\n'
+
+# No Gamma noise reaches this target.
+INFEASIBLE = PRIVATE.replace('"laplace"', '"gamma"').replace("delta = 0.0", "delta = 0.03")
+
+
+def cell(text: str = SMALL, **names: str) -> Cell:
+    """The cell with these names; of the weighted walk with printed steps by default."""
+    names = {"method": "weighted", "step_size": "printed", **names}
+    cells = Study.from_text(text, check=False).cells()
+    [match] = [each for each in cells if names.items() <= each.names.items()]
+    return match

@@ -8,42 +8,30 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from tests.studies.examples import PRIVATE, SMALL, TUNED
+from tests.studies.examples import GOSSIP, INFEASIBLE, PRIVATE, SMALL, TUNED, cell
 from walklearn.privacy import calibrate
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import generators, replicate_seed
-from walklearn.studies import Cell, CellResult, Study, run
+from walklearn.studies import CellResult, run
 from walklearn.studies.cell import CellError
 from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
 from walklearn.studies.instances import RUN, WALK, draw_instance, stream
 from walklearn.studies.tables import joined
 
 
-def cell(text: str = SMALL, **names: str) -> Cell:
-    names = {"method": "weighted", "step_size": "printed", **names}
-    cells = Study.from_text(text, check=False).cells()
-    [found] = [each for each in cells if all(getattr(each, key) == names[key] for key in names)]
-    return found
-
-
-def same(one: CellResult, other: CellResult) -> bool:
-    return all(
-        list(mine) == list(theirs)
-        and all(np.array_equal(mine[name], theirs[name], **_nan(mine[name])) for name in mine)
-        for mine, theirs in zip(vars(one).values(), vars(other).values(), strict=True)
-    )
-
-
-def _nan(column: np.ndarray) -> dict[str, bool]:
-    return {"equal_nan": True} if column.dtype.kind == "f" else {}
+def assert_same(one: CellResult, other: CellResult) -> None:
+    for mine, theirs in zip(vars(one).values(), vars(other).values(), strict=True):
+        assert list(mine) == list(theirs)
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name])
 
 
 def test_records_are_those_of_simulate() -> None:
     each = cell(SMALL.replace("records = 5", "records = 5\nreplicates = 2"))
-    told = each.description
+    stated = each.description
     records = run(each).records
-    for number in range(told["instances"]):
-        instance = draw_instance(told["graph"], told["problem"], told["seed"], RUN, number)
+    for number in range(stated["instances"]):
+        instance = draw_instance(stated["graph"], stated["problem"], stated["seed"], RUN, number)
         trace = wl.simulate(
             instance.problem, instance.graph, wl.walks.Weighted(), steps=200, replicates=2,
             step_size=wl.PowerStep(0.1, 0.75), seed=stream(3, RUN, number, WALK),
@@ -62,19 +50,18 @@ def test_parts_make_the_whole() -> None:
     each = cell(SMALL + PRIVATE, method="private")
     tuning = choose(each, np.empty((0, 0)))
     parts = [run_instances(each, tuning, part) for part in (range(1), range(1, 3), range(3, 4))]
-    assert same(joined(parts), run(each))
+    assert_same(joined(parts), run(each))
 
 
 def test_all_methods_record_at_the_same_updates() -> None:
-    text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'
-    walk, gossip = (
-        run(cell(text, method=method)).records["updates"] for method in ("uniform", "gossip")
-    )
+    text = SMALL + GOSSIP
+    methods = ("uniform", "gossip")
+    walk, gossip = (run(cell(text, method=method)).records["updates"] for method in methods)
     assert np.abs(walk - gossip).max() <= 1  # gossip makes two updates at a time
 
 
 def test_gaps_of_gossip_over_some_nodes() -> None:
-    text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'
+    text = SMALL + GOSSIP
     every, some, nine = (
         run(cell(text.replace("records = 5", f"records = 5\n{more}"), method="gossip")).records
         for more in ("", "gaps = 2", "gaps = 9")
@@ -109,11 +96,11 @@ def test_the_best_constant_is_chosen_on_other_instances() -> None:
     assert set(result.records["constant"]) == {tuning.constant}
     # Tuning with a step at a time gives the same, and runs do not see the tuning instances.
     assert np.array_equal(errors[1:2], tuning_errors(each, range(1, 2)))
-    told = SMALL.replace("constant = 0.1", f"constant = {tuning.constant}")
-    assert np.array_equal(result.records["gap"], run(cell(told)).records["gap"])
+    stated = SMALL.replace("constant = 0.1", f"constant = {tuning.constant}")
+    assert np.array_equal(result.records["gap"], run(cell(stated)).records["gap"])
 
 
-def test_constants_at_the_end_of_the_grid_are_told() -> None:
+def test_constants_at_the_end_of_the_grid_are_marked() -> None:
     def tuning(constant: float) -> Tuning:
         return Tuning(constant, (0.1, 1.0, 10.0), (1.0, 1.0, np.inf), "gap", 3)
 
@@ -123,7 +110,7 @@ def test_constants_at_the_end_of_the_grid_are_told() -> None:
     assert Tuning(0.1).as_json() == ""
 
 
-def test_runs_that_diverge_are_infinitely_bad() -> None:
+def test_diverged_runs_have_infinite_errors() -> None:
     everywhere = SMALL.replace("{ ball = 5.0 }", '"everywhere"')
     squared = everywhere.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
     result = run(cell(squared.replace("constant = 0.1", "constant = 100.0")))
@@ -138,7 +125,7 @@ def test_runs_that_diverge_are_infinitely_bad() -> None:
     assert choose(cell(tuned, step_size="tuned"), errors).constant < 100.0
 
 
-def test_distances_to_no_single_optimum_are_not_defined() -> None:
+def test_distances_are_undefined_if_the_optimum_is_not_unique() -> None:
     flat = SMALL.replace("nodes = 9", "nodes = 2").replace("dimension = 2", "dimension = 5")
     flat = flat.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
     result = run(cell(flat.replace("penalty = 1.0", "penalty = 0")))
@@ -164,11 +151,10 @@ def test_facts_of_a_private_method() -> None:
     assert run(cell(SMALL + narrow, method="private")).facts["out_of_bounds"].min() > 0
 
 
-def test_targets_that_no_noise_reaches() -> None:
-    gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("delta = 0.0", "delta = 0.03")
+def test_infeasible_targets() -> None:
     with pytest.raises(CellError, match=r"small: ring,.*, printed:"):
-        run(cell(SMALL + gamma, method="private"))
-    skipped = run(cell(SMALL + gamma + 'infeasible = "skip"\n', method="private"))
+        run(cell(SMALL + INFEASIBLE, method="private"))
+    skipped = run(cell(SMALL + INFEASIBLE + 'infeasible = "skip"\n', method="private"))
     assert skipped.records == {}
     assert skipped.facts["infeasible"].all()
     with pytest.raises(wl.privacy.InfeasiblePrivacyError) as refusal:
@@ -176,14 +162,14 @@ def test_targets_that_no_noise_reaches() -> None:
     assert set(skipped.facts["floor"]) == {refusal.value.floor}
 
 
-def test_theory_is_asked_if_wanted() -> None:
+def test_theory_is_computed_on_request() -> None:
     text = SMALL.replace("records = 5", "records = 5\nfacts = true") + PRIVATE
     names = ("sigma2", "spectral_gap", "mixing_time", "bound", "acceptance_rate")
     for method in ("weighted", "private"):
         each = cell(text, method=method)
         facts = run(each).facts
-        told = each.description
-        instance = draw_instance(told["graph"], told["problem"], 3, RUN, 2)
+        stated = each.description
+        instance = draw_instance(stated["graph"], stated["problem"], 3, RUN, 2)
         walk = wl.walks.Weighted()
         if method == "private":  # of the release that the run itself drew
             walk = wl.walks.Weighted(
@@ -215,13 +201,13 @@ def test_nodes_and_edges_of_instance_0() -> None:
     assert nodes["importance"] == pytest.approx(instance.problem.smoothness_constants)
     edges = np.column_stack([result.edges["source"], result.edges["target"]])
     assert edges.tolist() == instance.graph.edges().tolist()
-    text = SMALL + '[methods.gossip]\ngossip = "asynchronous"\n'
+    text = SMALL + GOSSIP
     gossip = run(cell(text, method="gossip")).nodes
     assert gossip["visits"].sum() == 200
     assert np.isnan(gossip["stationary"]).all()
 
 
-def test_how_much_ends_on_the_boundary() -> None:
+def test_share_on_the_boundary() -> None:
     shares = run(cell(SMALL.replace("ball = 5.0", "ball = 0.01"))).facts["boundary_share"]
     assert (shares == 1.0).all()
     assert (run(cell()).facts["boundary_share"] == 0.0).all()

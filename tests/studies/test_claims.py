@@ -39,12 +39,10 @@ def read(text: str) -> Claim:
     return claim
 
 
-def test_a_claim_that_names_nothing_is_about_everything() -> None:
+def test_a_claim_is_about_everything_by_default() -> None:
     claim = read(BEATS)
-    assert claim.graphs == ("ring", "star")
-    assert claim.problems == ("easy",)
-    assert claim.step_sizes == ("printed", "tuned")
-    assert claim.metrics == ("gap",)
+    assert (claim.graphs, claim.problems) == (("ring", "star"), ("easy",))
+    assert (claim.step_sizes, claim.metrics) == (("printed", "tuned"), ("gap",))
     assert claim.at == ()
 
 
@@ -125,6 +123,12 @@ def falling(instances: int, power: float, factor: float = 1.0, seed: int = 1) ->
     return np.asarray(factor * noise * UPDATES**-power)
 
 
+def pair(instances: int, factor: float = 1.0, messages: float = 1.0) -> list[pd.DataFrame]:
+    """Runs of two walks; the errors of the uniform one are multiplied by the factor."""
+    uniform = falling(instances, 0.5, factor, seed=2)
+    return [runs("weighted", falling(instances, 0.5)), runs("uniform", uniform, messages=messages)]
+
+
 def verdict_on(claim: Claim, *cells: pd.DataFrame, facts: pd.DataFrame | None = None) -> Verdict:
     table = judge([replace(claim, graphs=("ring",), step_sizes=("printed",))],
                   pd.concat(cells), pd.DataFrame() if facts is None else facts)  # fmt: skip
@@ -137,61 +141,50 @@ def verdict_on(claim: Claim, *cells: pd.DataFrame, facts: pd.DataFrame | None = 
 )
 def test_beats(factor: float, word: str) -> None:
     """Noise of 0.2 over 40 instances: a factor of 3 is 25 standard errors."""
-    found = verdict_on(
-        read(BEATS),
-        runs("weighted", falling(40, 0.5)),
-        runs("uniform", falling(40, 0.5, factor, seed=2)),
-    )
-    assert found.verdict == word
-    assert found.ratio == pytest.approx(factor, rel=0.2)
-    assert found.median_ratio == pytest.approx(factor, rel=0.2)
-    assert found.lower < found.ratio < found.upper
-    assert (found.at, found.replicates) == (1000.0, 40)
-    assert found.cells == ["hash-ring-weighted", "hash-ring-uniform"]
+    verdict = verdict_on(read(BEATS), *pair(40, factor))
+    assert verdict.verdict == word
+    assert verdict.ratio == pytest.approx(factor, rel=0.2)
+    assert verdict.median_ratio == pytest.approx(factor, rel=0.2)
+    assert verdict.lower < verdict.ratio < verdict.upper
+    assert (verdict.at, verdict.replicates) == (1000.0, 40)
+    assert verdict.cells == ["hash-ring-weighted", "hash-ring-uniform"]
 
 
 def test_few_instances_decide_nothing() -> None:
-    found = verdict_on(
-        read(BEATS), runs("weighted", falling(9, 0.5)), runs("uniform", falling(9, 0.5, 100.0))
-    )
-    assert found.lower > 50
-    assert found.verdict == "undecided"
+    verdict = verdict_on(read(BEATS), *pair(9, 100.0))
+    assert verdict.lower > 50
+    assert verdict.verdict == "undecided"
 
 
-def test_cells_that_are_not_there_decide_nothing() -> None:
-    found = verdict_on(read(BEATS), runs("weighted", falling(20, 0.5)))
-    assert (found.verdict, found.replicates) == ("undecided", 0)
+def test_missing_cells_decide_nothing() -> None:
+    verdict = verdict_on(read(BEATS), runs("weighted", falling(20, 0.5)))
+    assert (verdict.verdict, verdict.replicates) == ("undecided", 0)
     assert judge([read(BEATS)], pd.DataFrame(), pd.DataFrame())["verdict"].eq("undecided").all()
 
 
 def test_failures_are_counted_and_never_help() -> None:
     good, bad = falling(20, 0.5), falling(20, 0.5)
     good[:3, -1] = np.nan
-    found = verdict_on(read(BEATS), runs("weighted", good), runs("uniform", 3 * bad))
-    assert (found.failed_better, found.failed_worse) == (3, 0)
-    assert found.verdict == "undecided"  # 17 of 20 wins, and an infinite mean
-    assert found.wins == 17 / 20
+    verdict = verdict_on(read(BEATS), runs("weighted", good), runs("uniform", 3 * bad))
+    assert (verdict.failed_better, verdict.failed_worse) == (3, 0)
+    assert verdict.verdict == "undecided"  # 17 of 20 wins, and an infinite mean
+    assert verdict.wins == 17 / 20
 
 
-def test_points_no_run_reaches_are_brought_in() -> None:
+def test_points_that_no_run_reaches_are_clipped() -> None:
     claim = read(BEATS + "at = [10, 1000, 20000]")
-    cells = [runs("weighted", falling(20, 0.5)), runs("uniform", falling(20, 0.5))]
-    table = judge([replace(claim, graphs=("ring",), step_sizes=("printed",))], pd.concat(cells),
-                  pd.DataFrame())  # fmt: skip
+    claim = replace(claim, graphs=("ring",), step_sizes=("printed",))
+    table = judge([claim], pd.concat(pair(20)), pd.DataFrame())
     assert table["at"].tolist() == [10.0, 1000.0]
 
 
 def test_per_message_differs_from_per_update() -> None:
     """Equal per update, but one sends ten times as much."""
     claim = read(BEATS + 'cost = "messages"')
-    cells = [
-        runs("weighted", falling(30, 0.5)),
-        runs("uniform", falling(30, 0.5, seed=2), messages=10),
-    ]
-    found = verdict_on(claim, *cells)
-    assert found.at == 1000.0  # messages, which the frugal one needs 1000 updates for
-    assert found.ratio == pytest.approx(math.sqrt(10), rel=0.2)
-    assert found.verdict == "holds"
+    verdict = verdict_on(claim, *pair(30, messages=10))
+    assert verdict.at == 1000.0  # messages, which the frugal one needs 1000 updates for
+    assert verdict.ratio == pytest.approx(math.sqrt(10), rel=0.2)
+    assert verdict.verdict == "holds"
 
 
 def norms(method: str, instances: int = 30) -> pd.DataFrame:
@@ -204,25 +197,25 @@ def norms(method: str, instances: int = 30) -> pd.DataFrame:
 def test_cost_to_target() -> None:
     """Errors k^-½ and 3 k^-½ reach 0.1 after 100 and 900 updates."""
     claim = read(BEATS.replace("beats", "cost-to-target") + "target = 0.1")
-    cells = [runs("weighted", falling(30, 0.5)), runs("uniform", falling(30, 0.5, 3.0, seed=2))]
-    found = verdict_on(claim, *cells)
-    assert found.verdict == "holds"
-    assert found.median_ratio == pytest.approx(9.0, rel=0.3)
+    cells = pair(30, 3.0)
+    verdict = verdict_on(claim, *cells)
+    assert verdict.verdict == "holds"
+    assert verdict.median_ratio == pytest.approx(9.0, rel=0.3)
     never = verdict_on(claim, cells[0], runs("uniform", falling(30, 0.0, 3.0)))
     assert (never.ratio, never.lower, never.failed_worse) == (math.inf, math.inf, 30)
     assert never.verdict == "holds"
     some = runs("uniform", np.concatenate([falling(20, 0.5, 1.5), falling(10, 0.0, 3.0)]))
-    found = verdict_on(claim, cells[0], some)
-    assert (found.failed_worse, found.verdict) == (10, "holds")
-    assert 1 < found.ratio < math.inf  # two thirds arrive, so the median does
-    both = verdict_on(replace(claim, target=1e-9), *cells)
-    assert both.verdict == "undecided"
-    assert math.isnan(both.ratio)
+    verdict = verdict_on(claim, cells[0], some)
+    assert (verdict.failed_worse, verdict.verdict) == (10, "holds")
+    assert 1 < verdict.ratio < math.inf  # two thirds reach it, so the median is finite
+    neither = verdict_on(replace(claim, target=1e-9), *cells)
+    assert neither.verdict == "undecided"
+    assert math.isnan(neither.ratio)
 
 
 def test_cost_to_a_share_of_the_optimum() -> None:
     claim = read(BEATS.replace("beats", "cost-to-target") + "target = 0.05\nrelative = true")
-    cells = [runs("weighted", falling(30, 0.5)), runs("uniform", falling(30, 0.5, 3.0, seed=2))]
+    cells = pair(30, 3.0)
     facts = pd.concat([norms("weighted"), norms("uniform")])  # ‖w*‖ = 2: to 0.1
     assert verdict_on(claim, *cells, facts=facts).median_ratio == pytest.approx(9.0, rel=0.3)
     assert verdict_on(claim, *cells).verdict == "undecided"  # ‖w*‖ is not known
@@ -232,11 +225,11 @@ def test_cost_to_a_share_of_the_optimum() -> None:
 def test_slope(power: float, word: str) -> None:
     """q = 0.6: the theorem promises -0.4."""
     claim = read('kind = "slope"\ntext = "t"\nmethods = ["uniform"]')
-    found = verdict_on(claim, runs("uniform", falling(50, power)))
-    assert found.threshold == pytest.approx(-0.4)
-    assert found.ratio == pytest.approx(-power, abs=0.1)
-    assert (found.better, found.worse) == ("uniform", "O(1/k^0.4)")
-    assert found.verdict == word
+    verdict = verdict_on(claim, runs("uniform", falling(50, power)))
+    assert verdict.threshold == pytest.approx(-0.4)
+    assert verdict.ratio == pytest.approx(-power, abs=0.1)
+    assert (verdict.better, verdict.worse) == ("uniform", "O(1/k^0.4)")
+    assert verdict.verdict == word
 
 
 def rank_tables(predictions: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -278,6 +271,5 @@ def test_rank_takes_the_instances_that_all_graphs_have() -> None:
 
 
 def test_the_same_results_give_the_same_verdict() -> None:
-    cells = [runs("weighted", falling(20, 0.5)), runs("uniform", falling(20, 0.5, seed=2))]
-    first, second = (verdict_on(read(BEATS), *cells) for _ in range(2))
+    first, second = (verdict_on(read(BEATS), *pair(20)) for _ in range(2))
     assert first == second

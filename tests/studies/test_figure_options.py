@@ -1,4 +1,4 @@
-"""A study may say what it is best looked at as; what makes no sense is refused with its line."""
+"""A study can select its first figure; invalid selections are refused with their line."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def test_a_view_that_cannot_be_drawn(lines: str) -> None:
 
 def test_a_view_changes_no_cell() -> None:
     plain = Study.from_text(SMALL)
-    seen = Study.from_text(f'{SMALL}\n[figure]\nkind = "scatter"\nx = "mixing_time"\n')
+    viewed = Study.from_text(f'{SMALL}\n[figure]\nkind = "scatter"\nx = "mixing_time"\n')
     assert plain.view == View()
-    assert seen.view == View("scatter", "mixing_time")
-    assert [cell.hash for cell in seen.cells()] == [cell.hash for cell in plain.cells()]
+    assert viewed.view == View("scatter", "mixing_time")
+    assert [cell.hash for cell in viewed.cells()] == [cell.hash for cell in plain.cells()]
 
 
 def test_a_loss_is_no_error_of_a_study() -> None:

@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from walklearn import AsynchronousGossip, GradientTracking, Problem, SynchronousGossip
+from walklearn import AsynchronousGossip, GradientTracking, Problem, SynchronousGossip, privacy
 from walklearn.objectives.linear.losses import Logistic
-from walklearn.privacy import (
-    ClampedGamma,
-    Gamma,
-    InfeasiblePrivacyError,
-    Laplace,
-    TruncatedLaplace,
-    calibrate,
-    smoothness_bounds,
-)
+from walklearn.privacy import InfeasiblePrivacyError, calibrate, smoothness_bounds
 from walklearn.studies import Study, register_walk, run
 from walklearn.studies.methods import method_of
 from walklearn.studies.options import StudyError
@@ -37,6 +29,10 @@ TARGET = {"walk": "weighted", "epsilon": 3.0, "delta": 0.03, "bounds": [1.0, 50.
 BOUNDS = (1.0, 50.0)
 
 
+def calibrated(kind: str) -> privacy.Mechanism:
+    return calibrate(kind, epsilon=3.0, delta=0.03, bounds=BOUNDS)
+
+
 @pytest.mark.parametrize(
     ("table", "method"),
     [
@@ -52,21 +48,12 @@ BOUNDS = (1.0, 50.0)
         ({"walk": "history-driven", "alpha": 5.0}, HistoryDriven(alpha=5.0)),
         ({"gossip": "gradient-tracking"}, GradientTracking()),
         ({"gossip": "synchronous"}, SynchronousGossip()),
-        (
-            {**TARGET, "mechanism": "clamped-gamma", "reweight": "as-printed"},
-            Weighted(
-                privacy=calibrate("clamped-gamma", epsilon=3.0, delta=0.03, bounds=BOUNDS),
-                reweight="as-printed",
-            ),
-        ),
-        (
-            {**TARGET, "walk": "jumping", "mechanism": "gaussian"},
-            Jumping(
-                Weighted(privacy=calibrate("gaussian", epsilon=3.0, delta=0.03, bounds=BOUNDS))
-            ),
-        ),
+        ({**TARGET, "mechanism": "clamped-gamma", "reweight": "as-printed"},
+         Weighted(privacy=calibrated("clamped-gamma"), reweight="as-printed")),
+        ({**TARGET, "walk": "jumping", "mechanism": "gaussian"},
+         Jumping(Weighted(privacy=calibrated("gaussian")))),
     ],
-)
+)  # fmt: skip
 def test_methods(table: dict, method: object) -> None:
     assert method_of(table, {}, PROBLEM) == method
 
@@ -74,18 +61,14 @@ def test_methods(table: dict, method: object) -> None:
 @pytest.mark.parametrize(
     ("table", "mechanism"),
     [
-        ({"mechanism": "gamma", "theta": 5.0}, Gamma(5.0, BOUNDS)),
-        ({"mechanism": "clamped-gamma", "theta": 5.0}, ClampedGamma(5.0, BOUNDS)),
-        (
-            {"mechanism": "laplace", "scale": 7.0, "clamp": [2.0, 40.0]},
-            Laplace(7.0, BOUNDS, (2.0, 40.0)),
-        ),
-        (
-            {"mechanism": "truncated-laplace", "scale": 7.0, "cut": 9.0},
-            TruncatedLaplace(7.0, 9.0, BOUNDS),
-        ),
+        ({"mechanism": "gamma", "theta": 5.0}, privacy.Gamma(5.0, BOUNDS)),
+        ({"mechanism": "clamped-gamma", "theta": 5.0}, privacy.ClampedGamma(5.0, BOUNDS)),
+        ({"mechanism": "laplace", "scale": 7.0, "clamp": [2.0, 40.0]},
+         privacy.Laplace(7.0, BOUNDS, (2.0, 40.0))),
+        ({"mechanism": "truncated-laplace", "scale": 7.0, "cut": 9.0},
+         privacy.TruncatedLaplace(7.0, 9.0, BOUNDS)),
     ],
-)
+)  # fmt: skip
 def test_noise_may_be_stated_itself(table: dict, mechanism: object) -> None:
     stated = {key: value for key, value in TARGET.items() if key != "delta"}
     made = method_of({**stated, **table}, {}, PROBLEM)
@@ -102,10 +85,8 @@ def test_where_bounds_come_from() -> None:
     assert public.privacy.bounds == smoothness_bounds(Logistic(), 1.0, 3, feature_bound=4.0)
     oracle = method_of({**private, "bounds": "instance"}, {}, PROBLEM)
     assert isinstance(oracle, Weighted)
-    assert oracle.privacy.bounds == (
-        PROBLEM.smoothness_constants.min(),
-        PROBLEM.smoothness_constants.max(),
-    )
+    constants = PROBLEM.smoothness_constants
+    assert oracle.privacy.bounds == (constants.min(), constants.max())
 
 
 def test_what_no_noise_reaches() -> None:

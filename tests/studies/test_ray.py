@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import started, wait_until
+from tests.running import run, started, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
-from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells, walklearn_run
+from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells
 from walklearn.studies import Results, Study, run_study
 
 # A cluster of two workers that lives until its standard input is closed.
@@ -31,17 +31,17 @@ pytestmark = pytest.mark.slow
 def test_a_cluster_of_this_machine(tmp_path: Path) -> None:
     text = SMALL + PRIVATE + TUNED
     (tmp_path / "study.toml").write_text(text)
-    result = walklearn_run(tmp_path, "--engine", "ray", "--cores", "2")
+    result = run(*command("--engine", "ray", "--cores", "2"), cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     alone = run_study(Study.from_text(text), tmp_path / "alone", cores=1)
     assert equal(Results.open(tmp_path / "results" / "small"), alone)
 
 
-def test_a_cluster_that_is_there_and_loses_a_worker(
+def test_a_running_cluster_that_loses_a_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "study.toml").write_text(LONG)
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")  # nobody else gets in
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")  # nobody else can connect
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     pipe = subprocess.PIPE
     with started(sys.executable, "-c", CLUSTER, stdin=pipe, stdout=pipe, stderr=pipe) as cluster:
@@ -50,12 +50,12 @@ def test_a_cluster_that_is_there_and_loses_a_worker(
         with started(*options, cwd=tmp_path, stdout=pipe, stderr=pipe) as running:
             wait_for_cells(tmp_path, running)
             before = cells_in(tmp_path)
-            # A worker between two tasks is called idle, so the first look may find none at work.
+            # A worker between two tasks is called idle, so none may be busy at first.
             busy = wait_until(lambda: busy_workers(cluster.pid), "a worker at its task")
             os.kill(busy[0], signal.SIGKILL)
             _, errors = running.communicate(timeout=200)
         assert running.returncode == 0, errors
-        assert cluster.poll() is None  # who was there before stays
+        assert cluster.poll() is None  # the study does not end a cluster that it did not start
         cluster.communicate(timeout=60)
     assert len(cells_in(tmp_path)) == 18
     assert before.items() <= cells_in(tmp_path).items()

@@ -1,8 +1,9 @@
-"""Results are whole files that other versions are kept from, and read back as they were."""
+"""Results are stored atomically, read back unchanged, and refused by other versions."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 import walklearn as wl
-from tests.studies.examples import PRIVATE, SMALL, TUNED
+from tests.studies.examples import INFEASIBLE, PRIVATE, SMALL, TUNED
 from walklearn.privacy.accounting.printing import format_upper
 from walklearn.studies import Results, ResultsError, Study, run, run_study
 from walklearn.studies.import_paths import register_shipped
@@ -30,11 +31,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(kept: Path, tmp_path: Path) -> Path:
     """A copy to be damaged."""
-    for file in kept.rglob("*.*"):
-        target = tmp_path / "small" / file.relative_to(kept)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.read_bytes())
-    return tmp_path / "small"
+    return Path(shutil.copytree(kept, tmp_path / "small"))
 
 
 def test_tables_are_those_of_the_cells(kept: Path) -> None:
@@ -60,7 +57,7 @@ def test_tables_are_those_of_the_cells(kept: Path) -> None:
 
 
 def test_about(kept: Path) -> None:
-    about = json.loads((kept / "about.json").read_text())
+    about = Results.open(kept).about
     assert (about["format"], about["walklearn"], about["quick"]) == (1, wl.__version__, False)
     assert set(about["cells"]) == {cell.hash for cell in Study.from_text(SMALL).cells()}
     assert (kept / "study.toml").read_text() == SMALL
@@ -98,7 +95,7 @@ def test_claims_are_judged_at_the_end(tmp_path: Path) -> None:
     assert results.verdicts().empty  # they were about other cells
 
 
-def test_every_row_says_where_it_comes_from(tmp_path: Path) -> None:
+def test_every_row_has_its_provenance(tmp_path: Path) -> None:
     study = Study.from_text(SMALL + CLAIM)
     folder = run_study(study, tmp_path, cores=1).directory
     cells = {cell.hash for cell in study.cells()}
@@ -119,7 +116,7 @@ def test_every_row_says_where_it_comes_from(tmp_path: Path) -> None:
         assert rows["machine"].str.contains("cores, Python").all()
 
 
-def test_the_seed_of_an_instance_begets_all_of_its_streams() -> None:
+def test_the_seed_of_an_instance_spawns_its_streams() -> None:
     streams = np.random.SeedSequence(3, spawn_key=(RUN, 7)).spawn(3)
     assert seed_name(3, RUN, 7) == "3:0.7"
     for purpose in (GRAPH, DATA, WALK):
@@ -165,7 +162,7 @@ def test_results_of_another_version_are_refused(folder: Path, change: dict, mess
     assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
 
 
-def test_what_is_not_there_or_damaged(folder: Path, tmp_path: Path) -> None:
+def test_missing_and_damaged_results(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="no results"):
         Results.open(tmp_path)
     cell = next((folder / "cells").iterdir())
@@ -184,16 +181,15 @@ def test_what_is_not_there_or_damaged(folder: Path, tmp_path: Path) -> None:
         Results.open(folder)
 
 
-def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
-    gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("delta = 0.0", "delta = 0.03")
+def test_notes_warn_of_every_problem(tmp_path: Path) -> None:
     oracle = PRIVATE.replace(".private]", ".oracle]").replace("[1.0, 300.0]", '"instance"')
     narrow = PRIVATE.replace(".private]", ".narrow]").replace("300.0", "2.0")
     text = SMALL.replace("{ ball = 5.0 }", '"everywhere"')
     text = text.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
     text = text.replace("constant = 0.1", "constant = 1000.0")
     tuned = TUNED.replace("[0.001, 0.01, 0.1, 1.0]", "[1e-9, 1e-8]")
-    study = Study.from_text(text + gamma + 'infeasible = "skip"\n' + oracle + narrow + tuned)
-    told = notes(run_study(study, tmp_path, cores=1))
+    study = Study.from_text(text + INFEASIBLE + 'infeasible = "skip"\n' + oracle + narrow + tuned)
+    warnings = notes(run_study(study, tmp_path, cores=1))
     for start in (
         "ring, two, printed, uniform: 4 of 4 instances diverged",
         "ring, two, printed, private: no noise reaches (ε, δ) = (3, 0.03) on 4 of 4 instances",
@@ -201,13 +197,12 @@ def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
         "ring, two, printed, narrow: on 4 of 4 instances some L_i are outside",
         "ring, two, tuned, weighted: the best step",
     ):
-        assert any(note.startswith(start) for note in told), start
+        assert any(note.startswith(start) for note in warnings), start
     assert notes(Results(tmp_path, {"cells": {}})) == []
 
 
 def test_infeasible_cells_have_facts_and_no_records(tmp_path: Path) -> None:
-    gamma = PRIVATE.replace('"laplace"', '"gamma"').replace("delta = 0.0", "delta = 0.03")
-    study = Study.from_text(SMALL + gamma + 'infeasible = "skip"\n')
+    study = Study.from_text(SMALL + INFEASIBLE + 'infeasible = "skip"\n')
     results = run_study(study, tmp_path, cores=1)
     assert results.finished_count == 3
     assert "private" not in set(results.records()["method"])
@@ -217,21 +212,21 @@ def test_infeasible_cells_have_facts_and_no_records(tmp_path: Path) -> None:
 
 
 def test_notes_name_the_constant_as_its_grid_does(tmp_path: Path) -> None:
-    steps = "[step_sizes.a]\nconstants = [1e-9, 1e-8]\nrelative = true\ntuning_instances = 1\n"
-    text = SMALL[: SMALL.index("[step_sizes")] + steps
-    told = notes(run_study(Study.from_text(text), tmp_path, cores=1))
-    assert len(told) == 2
-    assert all("step constant, 1e-08," in note for note in told)
+    steps = "step_sizes.a = {constants=[1e-9, 1e-8], relative=true, tuning_instances=1}\n"
+    text = steps + SMALL[: SMALL.index("[step_sizes")]
+    warnings = notes(run_study(Study.from_text(text), tmp_path, cores=1))
+    assert len(warnings) == 2
+    assert all("step constant, 1e-08," in note for note in warnings)
 
 
-def test_notes_tell_a_delta_that_is_not_the_one_asked_for(tmp_path: Path) -> None:
+def test_notes_warn_of_another_delta(tmp_path: Path) -> None:
     register_shipped("fig3")
     equal = PRIVATE.replace("private", "equal").replace('"weighted"', '"equal-variance-gamma"')
     study = Study.from_text(SMALL.replace("[step_sizes", f"{PRIVATE}{equal}[step_sizes"))
     results = run_study(study, tmp_path, cores=1)
-    (told,) = (note for note in notes(results) if "as requested" in note)
+    (warnings,) = (note for note in notes(results) if "as requested" in note)
     facts = results.facts()
     delta = facts[facts["method"] == "equal"]["achieved_delta"].iloc[0]
     assert delta > 0.5
     printed = format_upper(delta, 3)
-    assert told.startswith(f"ring, two, printed, equal: δ is {printed} at ε = 3")
+    assert warnings.startswith(f"ring, two, printed, equal: δ is {printed} at ε = 3")

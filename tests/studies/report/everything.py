@@ -2,6 +2,13 @@
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
+# Three methods that differ in epsilon alone.
+LAPLACE = "\n".join(
+    f'laplace-{epsilon} = {{ walk = "weighted", mechanism = "laplace", epsilon = {epsilon}, '
+    'delta = 0, bounds = [0.5, 100.0], graphs = ["er"], problems = ["a"] }'
+    for epsilon in (1, 3, 9)
+)
+
 STUDY = f"""
 name = "everything"
 question = "Is this safe? {HOSTILE}"
@@ -27,32 +34,7 @@ uniform = {{ walk = "uniform" }}
 weighted = {{ walk = "weighted" }}
 gossip = {{ gossip = "asynchronous" }}
 "<img src=x onerror='window.hacked = 1'>" = {{ walk = "simple", graphs = ["er"], problems = ["a"] }}
-
-[methods.laplace-1]   # three that differ in epsilon alone: a price
-walk = "weighted"
-mechanism = "laplace"
-epsilon = 1.0
-delta = 0.0
-bounds = [0.5, 100.0]
-graphs = ["er"]
-problems = ["a"]
-[methods.laplace-3]
-walk = "weighted"
-mechanism = "laplace"
-epsilon = 3.0
-delta = 0.0
-bounds = [0.5, 100.0]
-graphs = ["er"]
-problems = ["a"]
-[methods.laplace-9]
-walk = "weighted"
-mechanism = "laplace"
-epsilon = 9.0
-delta = 0.0
-bounds = [0.5, 100.0]
-graphs = ["er"]
-problems = ["a"]
-
+{LAPLACE}
 [step_sizes.printed]
 constant = 0.02
 exponent = 0.75

@@ -1,10 +1,11 @@
-"""What cannot be drawn is said plainly, with exit code 2, and leaves nothing behind."""
+"""Results that cannot be drawn give a message and exit code 2, and no file."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def copy(results: Results, tmp_path: Path) -> Path:
     return Path(shutil.copytree(results.directory, tmp_path / "everything"))
 
 
+def change_about(folder: Path, change: Callable[[dict], object]) -> None:
+    about = json.loads((folder / "about.json").read_text())
+    change(about)
+    (folder / "about.json").write_text(json.dumps(about))
+
+
 def test_a_study_or_a_directory_of_studies(copy: Path) -> None:
     result = drawn(copy)
     assert result.exit_code == 0, result.output
@@ -49,11 +56,10 @@ def test_not_results(tmp_path: Path) -> None:
 
 
 def test_results_of_another_version(copy: Path) -> None:
-    about = json.loads((copy / "about.json").read_text())
-    (copy / "about.json").write_text(json.dumps({**about, "walklearn": "9.9"}))
-    (copy / "report.html").write_text("the page of before")
+    change_about(copy, lambda about: about.update(walklearn="9.9"))
+    (copy / "report.html").write_text("the earlier page")
     refused(drawn(copy), "9.9")
-    assert (copy / "report.html").read_text() == "the page of before"
+    assert (copy / "report.html").read_text() == "the earlier page"
 
 
 @pytest.mark.parametrize(
@@ -66,32 +72,27 @@ def test_results_of_another_version(copy: Path) -> None:
         ({"started": "yesterday"}, "started"),
     ],
 )
-def test_what_the_directory_says_of_itself_is_wrong(copy: Path, change: dict, words: str) -> None:
-    about = json.loads((copy / "about.json").read_text())
-    (copy / "about.json").write_text(json.dumps(about | change))
+def test_invalid_about(copy: Path, change: dict, words: str) -> None:
+    change_about(copy, lambda about: about.update(change))
     refused(drawn(copy), "about.json", words, "damaged")
     refused(drawn(copy.parent, "--out", copy.parent / "page.html"), "about.json", words)
 
 
 @pytest.mark.parametrize("key", ["study", "quick", "started", "machine", "cells"])
-def test_what_the_directory_says_of_itself_is_not_all_there(copy: Path, key: str) -> None:
-    about = json.loads((copy / "about.json").read_text())
-    del about[key]
-    (copy / "about.json").write_text(json.dumps(about))
+def test_incomplete_about(copy: Path, key: str) -> None:
+    change_about(copy, lambda about: about.pop(key))
     refused(drawn(copy), "about.json", key)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'"x"', b"null", b"\xff\xfe\x00", b"{}"])
-def test_what_the_directory_says_of_itself_is_no_table(copy: Path, content: bytes) -> None:
+def test_about_that_is_no_table(copy: Path, content: bytes) -> None:
     (copy / "about.json").write_bytes(content)
     refused(drawn(copy), "cannot read", "about.json")
 
 
-def test_a_computed_figure_that_does_not_say_its_question(tmp_path: Path) -> None:
+def test_a_computed_figure_without_its_question(tmp_path: Path) -> None:
     folder, _ = compute("fig1a", tmp_path)
-    about = json.loads((folder / "about.json").read_text())
-    del about["question"]
-    (folder / "about.json").write_text(json.dumps(about))
+    change_about(folder, lambda about: about.pop("question"))
     refused(drawn(folder), "about.json", "question")
 
 
