@@ -1,4 +1,4 @@
-"""Packages of optional extras, imported where they are used; an error says how to install them.
+"""Packages of optional extras; an error says how to install a missing one.
 
 >>> with extra("networkx", "to_networkx needs"):
 ...     import no_such_package
@@ -28,19 +28,19 @@ _INSTALLED_AS = {
 
 @contextmanager
 def extra(name: str, needs: str) -> Iterator[None]:
-    """Say which package of an extra is missing, what needs it and how to get it; wraps imports."""
+    """Name a missing package of an extra, what needs it and how to install it; wraps imports."""
     try:
         yield
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing in ("", "walklearn"):  # no extra brings it
+        if missing in ("", "walklearn"):  # no extra installs it
             raise
         missing = _INSTALLED_AS.get(missing, missing)
         raise MissingExtraError(name, missing, needs) from error
 
 
 def package(name: str, of_extra: str, needs: str) -> Any:
-    """Import a package of an extra, by its name.
+    """Import a package of an extra by its name.
 
     >>> package("json", "tables", "this needs").dumps([1])
     '[1]'

@@ -35,7 +35,7 @@ _interrupted_at = -TWICE_WITHIN
 def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
     """Set the event at the first Ctrl-C. A second one interrupts as usual.
 
-    So does one that comes right after another: a user who stops a search over many fits wants to
+    So does one that follows soon after another: a user who stops a search over many fits wants to
     stop the search, not one fit after the other.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -61,7 +61,7 @@ def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def show_progress(shown: bool | None) -> Iterator[None]:
-    """Set whether bars are shown that do not say so themselves; False hides announcements too."""
+    """Set the default of bars; False also hides announcements."""
     global _shown
     before, _shown = _shown, shown
     try:
@@ -97,12 +97,12 @@ def progress_bar(
 
     if progress is None:
         progress = sys.stderr.isatty() or _in_notebook() if _shown is None else _shown
-    look: Any = {"total": total, "desc": label, "unit": unit, "unit_scale": True, "delay": delay}
+    options: Any = {"total": total, "desc": label, "unit": unit, "unit_scale": True, "delay": delay}
     if progress and _in_notebook():
         from tqdm.notebook import tqdm as notebook_bar
 
-        return notebook_bar(**look)
-    return tqdm(**look, disable=not progress)
+        return notebook_bar(**options)
+    return tqdm(**options, disable=not progress)
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def announce(line: str, progress: bool | None) -> None:
 
 
 def _in_notebook() -> bool:
-    """True in a notebook: only there is Jupyter's kernel loaded."""
+    """Return True in a notebook, where Jupyter's kernel is loaded."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return shell is not None and hasattr(shell, "kernel")

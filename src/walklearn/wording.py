@@ -1,4 +1,4 @@
-"""What is said of names and numbers: which name may have been meant, which there are, how many.
+"""Names, lists and numbers in messages.
 
 >>> f"no column 'lable'{did_you_mean('lable', ['age', 'Label'])}"
 "no column 'lable', did you mean 'Label'?"
@@ -20,7 +20,7 @@ LONGEST = 120  # characters of a value in a message
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like the word, if one is much like it; capitals don't matter.
+    """Return the most similar known name, if one is similar; capitals do not matter.
 
     >>> closest("rnig", ["ring", "star"]), closest("cube", ["ring", "star"])
     ('ring', None)
@@ -31,13 +31,13 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """', did you mean …?' when there is a name much like it, '.' otherwise: ends a sentence."""
+    """Return the end of a sentence: ', did you mean …?' if a name is similar, else '.'."""
     close = closest(word, known)
     return f", did you mean {close!r}?" if close is not None else "."
 
 
 def listed(names: Sequence[str], maximum: int = 8) -> str:
-    """'a', 'b' and 'c'; of many only the first.
+    """Return names as 'a', 'b' and 'c'; of many only the first.
 
     >>> listed(["a", "b", "c"], maximum=1)
     "'a' and 2 others"
@@ -49,7 +49,7 @@ def listed(names: Sequence[str], maximum: int = 8) -> str:
 
 
 def either(choices: Sequence[str]) -> str:
-    """'a, b or c'.
+    """Return choices as 'a, b or c'.
 
     >>> either(["a"]), either(["a", "b", "c"])
     ('a', 'a, b or c')
@@ -58,7 +58,7 @@ def either(choices: Sequence[str]) -> str:
 
 
 def as_given(value: object) -> str:
-    """What was given instead of what was wanted: cut where it is long, a class with its brackets.
+    """Return a wrong value for a message: shortened if it is long; a class gets a hint.
 
     >>> as_given([1, 2]), as_given(dict), as_given("x" * 1000)[:50]
     ('[1, 2]', 'the class dict: write dict()', "a str that begins with 'xxxxxxxxxxxxxxxxxxxxxxxxxx")
@@ -72,17 +72,17 @@ def as_given(value: object) -> str:
 
 
 def plural(count: float, thing: str) -> str:
-    """How many things there are: '1 edge', '20,000 edges'; what ends otherwise is not for it."""
+    """Return a number of things: '1 edge', '20,000 edges'."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def often(count: int) -> str:
-    """How often something was, or may be: 'once', '3 times'."""
+    """Return a number of times: 'once', '3 times'."""
     return "once" if count == 1 else f"{count:,} times"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number rounded to what a reader can use, in a table or a sentence.
+    """Return a rounded number for a table or a sentence.
 
     >>> number(0.123456), number(12345.6), number(1e-9), number(float("nan"))
     ('0.123', '12,300', '1e-09', '–')
@@ -101,12 +101,11 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def no_such_file(path: Path) -> str:
-    """The message that a file is not there, with the one that may have been meant."""
+    """Return the message that a file does not exist, with a similar name."""
     if path.is_dir():
         return f"{path} is a directory, not a file."
-    there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-    guess = did_you_mean(path.name, there)
-    return f"{path} does not exist{guess}"
+    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    return f"{path} does not exist{did_you_mean(path.name, names)}"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -146,7 +146,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "rows.csv exists and is not a model, so it is never overwritten. Choose another path."),
     "a model inside a file": (
         "train rows.csv --target label --out rows.csv/model",
-        "rows.csv is a file, not a directory: nothing can be put into it."),
+        "rows.csv is a file, not a directory. Choose another path."),
     "predicting without a model": (
         "predict m rows.csv",
         "m does not exist. `walklearn train ... --out m` makes it."),
@@ -159,7 +159,7 @@ SHELL: dict[str, tuple[str, str]] = {
         "letter.csv has no column 'income'. Its columns are 'age' and 'label'."),
     "predictions in a directory that is not there": (
         "predict there rows.csv --out no/p.csv",
-        "there is no directory no. Make it first: mkdir -p no"),
+        "the directory no does not exist. Make it first: mkdir -p no"),
     "a category that the model does not know": (
         "predict cities strange.csv",
         "strange.csv, row 3 (line 4), column 'city': 'rome' is not among its categories, did you "

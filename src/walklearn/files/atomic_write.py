@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and stay when the power fails.
+"""Files that appear whole or not at all, and survive a power failure.
 
 The content is written to a temporary file beside the target, forced to the disk, and renamed.
 A crash at any moment leaves the old file or the new one, never a mixture.
@@ -20,15 +20,15 @@ from pathlib import Path
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = False) -> None:
-    """Put ``content`` at ``path``, in place of what was there; a failure leaves nothing behind.
+    """Write a file, replacing an earlier one; a failure leaves nothing behind.
 
-    private: only its owner may read the file, from its first byte on.
+    private: True if only its owner may read the file.
     """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(no_directory(target.parent))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    # Not by os.umask: that is the whole process's, so another thread's file might be open to all.
+    # os.umask belongs to the whole process, so a file of another thread might be open to all.
     mode = 0o600 if private else 0o666
     try:
         with open(temporary, "xb", opener=lambda name, how: os.open(name, how, mode)) as file:
@@ -38,7 +38,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
         os.replace(temporary, target)
     except BaseException as error:  # an interrupt too
         temporary.unlink(missing_ok=True)
-        tell_of(target, temporary, error)
+        name_target(target, temporary, error)
         raise
     sync_directory(target.parent)
 
@@ -47,8 +47,8 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
 def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary directory that is renamed to the target if the block succeeds.
 
-    replace: True to put it in place of another directory. Otherwise such a directory is an
-    `OSError`, also if it appeared in the meantime.
+    replace: True to replace another directory. Otherwise such a directory is an `OSError`, also if
+    it appeared in the meantime.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     stamp = secrets.token_hex(8)
@@ -56,7 +56,7 @@ def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -
     try:
         fresh.mkdir(mode)
     except OSError as error:
-        tell_of(target, fresh, error)
+        name_target(target, fresh, error)
         raise
     try:
         yield fresh
@@ -75,29 +75,29 @@ def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -
     sync_directory(target.parent)
 
 
-def tell_of(target: Path, temporary: Path, error: BaseException) -> None:
-    """Let an error name what was to be written, not the hidden file that nobody asked for."""
+def name_target(target: Path, temporary: Path, error: BaseException) -> None:
+    """Let an error name the target, not the temporary file."""
     if isinstance(error, OSError) and error.filename == str(temporary):
         error.filename = str(target)
 
 
 def no_directory(folder: Path) -> str:
-    """The message that a file's directory is not there, with what to do."""
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if not there.is_dir():
-        return f"{there} is a file, not a directory: nothing can be put into it."
-    return f"there is no directory {folder}. Make it first: mkdir -p {folder}"
+    """Return the message that a directory does not exist."""
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not nearest.is_dir():
+        return f"{nearest} is a file, not a directory. Choose another path."
+    return f"the directory {folder} does not exist. Make it first: mkdir -p {folder}"
 
 
 def sync_directory(directory: Path) -> None:
-    """Force the new name itself to the disk."""
+    """Force the names in a directory to the disk."""
     if os.name == "nt":  # Windows cannot open a directory
         return
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network drives know no such
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network drives lack it
             raise
     finally:
         os.close(descriptor)

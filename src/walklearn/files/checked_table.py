@@ -1,6 +1,6 @@
 """Tables of a TOML text, read key by key: plans, studies and their claims, schemas of columns.
 
-Whatever is wrong is told with file, line and key, what was found there, and what is allowed.
+Errors name the file, line, key and value, and the allowed values.
 
 >>> table = CheckedTable.parse("seed = 1\\nnodse = 5\\nupdates = -3", "plan.toml")
 >>> table.count("seed")
@@ -45,7 +45,7 @@ LONGEST_SHOWN = 60
 
 @dataclass(frozen=True)
 class Source:
-    """Where tables come from: a text, the name that messages give it, the error that it raises."""
+    """A TOML text, its name in messages, and the class of its errors."""
 
     name: str = ""
     text: str = ""
@@ -53,25 +53,24 @@ class Source:
 
     @cached_property
     def lines(self) -> dict[str, int]:
-        """The line of every key."""
+        """Line of every key."""
         return lines_of_keys(self.text)
 
 
-class CheckedTable(Mapping[str, Any]):
-    """What stands under one key of a text, or all of it; `only` says which keys it may have.
+class CheckedTable(dict[str, Any]):
+    """A table of a TOML text, whose methods check the values.
 
-    As a mapping it gives the values as they are, by its methods they are checked. A default is
-    returned as it is where the key is left out; without one the key must be there.
-
-    path: the keys that lead here, with dots between them.
+    A default is returned unchanged if the key is missing; without one the key is required. path:
+    the dotted key of the table.
     """
 
     def __init__(self, content: Mapping[str, Any], source: Source | None = None, path: str = ""):
-        self._content, self.source, self.path = content, source or Source(), path
+        super().__init__(content)
+        self.source, self.path = source or Source(), path
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], error: type[InputError]) -> CheckedTable:
-        """Read a whole file; `error` is raised for what is wrong with it, now and later."""
+        """Read a file; `error` is the class of its errors."""
         if not Path(path).is_file():
             raise error(no_such_file(Path(path)))
         try:
@@ -82,20 +81,11 @@ class CheckedTable(Mapping[str, Any]):
 
     @classmethod
     def parse(cls, text: str, name: str, error: type[InputError] = InputError) -> CheckedTable:
-        """Read a whole text, which messages call by this name."""
+        """Read a text with this name in messages."""
         try:
             return cls(tomllib.loads(text), Source(name, text, error))
         except tomllib.TOMLDecodeError as problem:
             raise error(f"{name} is not TOML: {problem}.") from problem
-
-    def __getitem__(self, key: str) -> Any:
-        return self._content[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._content)
-
-    def __len__(self) -> int:
-        return len(self._content)
 
     def error(self, key: str, problem: str) -> InputError:
         """The error that a key has a problem; with an empty key, that the table itself has it.
@@ -118,7 +108,7 @@ class CheckedTable(Mapping[str, Any]):
             raise self.error(key, f": {error}{note}") from error
 
     def only(self, keys: Iterable[str], what: str) -> None:
-        """Refuse all keys but these; `what` names the thing that has them."""
+        """Refuse all keys but these; `what` names the table."""
         allowed = list(keys)
         for key in self:
             if key not in allowed:
@@ -152,13 +142,11 @@ class CheckedTable(Mapping[str, Any]):
 
     def name(self, key: str) -> str:
         """Read a name of lower-case letters, digits and hyphens."""
-        name: str = self.label(key)
-        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            raise self.error(key, f"must be of a-z, 0-9 and -; it is {shown(name)}.")
-        return name
+        self.value(key, wanted="a name of a-z, 0-9 and -", fits=_is_name)
+        return self.label(key)
 
     def labels(self, key: str, default: T = _REQUIRED) -> tuple[str, ...] | T:
-        """Read a list of such texts as `label` reads, each once; whole numbers count as texts."""
+        """Read a list of different labels; whole numbers become texts."""
         wanted = 'a list of texts, such as ["a", "b"]'
         values = self.value(key, default, wanted=wanted, fits=_is_filled_list)
         if key not in self:
@@ -183,7 +171,7 @@ class CheckedTable(Mapping[str, Any]):
     def names(
         self, key: str, choices: Iterable[str], default: T = _REQUIRED, *, or_one: bool = False
     ) -> tuple[str, ...] | T:
-        """Read a list of these names; with `or_one` a name by itself will do too."""
+        """Read a list of these names; with `or_one` also a name without a list."""
         if or_one and is_text(self.get(key)):
             return (self.choice(key, choices),)
         values = self.value(key, default, wanted="a list of names", fits=_is_filled_list)
@@ -196,7 +184,7 @@ class CheckedTable(Mapping[str, Any]):
         return tuple(values)
 
     def _not_known(self, key: str, value: Any, names: list[str]) -> InputError:
-        """The error that what the key says is none of these names."""
+        """Return the error of a value that is none of these names."""
         near = closest(value, names) if is_text(value) else None
         hint = f'; did you mean "{near}"?' if near else "."
         message = f"is {shown(value)}, which is not known{hint} Choose one of {', '.join(names)}."
@@ -253,7 +241,7 @@ class CheckedTable(Mapping[str, Any]):
         return CheckedTable(value, self.source, self._full(key)) if key in self else default
 
     def tables(self, key: str) -> tuple[CheckedTable, ...]:
-        """Read every table of a list of tables; there are none where it is left out."""
+        """Read a list of tables, which is empty if the key is missing."""
         full = self._full(key)
         values = self.value(
             key, [], wanted=f"a list of tables: write [[{full}]]",
@@ -269,17 +257,17 @@ class CheckedTable(Mapping[str, Any]):
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a text."""
+    """Return True for a text."""
     return isinstance(value, str)
 
 
 def is_flag(value: Any) -> bool:
-    """Whether it is true or false."""
+    """Return True for true or false."""
     return isinstance(value, bool)
 
 
 def shown(value: Any) -> str:
-    """A value as TOML writes it, cut where it is long.
+    """Return a value as TOML, shortened if it is long.
 
     >>> shown({"bounds": [1, True], "text": "x"})
     '{ bounds = [1, true], text = "x" }'
@@ -302,6 +290,10 @@ def toml_text(value: Any) -> str:
 
 def _is_label(value: Any) -> bool:
     return is_text(value) and 0 < len(value) <= LONGEST_LABEL and value.isprintable()
+
+
+def _is_name(value: Any) -> bool:
+    return _is_label(value) and re.fullmatch(r"[a-z0-9][a-z0-9-]*", value) is not None
 
 
 def _is_filled_list(value: Any) -> bool:
