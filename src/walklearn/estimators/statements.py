@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from walklearn.errors import PrivacyWarning
 from walklearn.fitting.plan import FitPlan
 from walklearn.fitting.request import FitRequest
-from walklearn.privacy.accounting.budget import doubt_of_delta
+from walklearn.privacy.accounting.budget import about_large_delta
 from walklearn.privacy.accounting.claim import REPLACED
 from walklearn.privacy.accounting.ledger import SEEDED
 from walklearn.privacy.accounting.printing import format_claim
@@ -72,7 +72,7 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         # If rows are the unit, their number is public.
         rows = estimator.trace_.spec["problem"]["rows"]
         units = rows if claim.unit == "rows" else plan.graph.node_count
-        doubt = doubt_of_delta(claim.delta, units, claim.unit)
+        doubt = about_large_delta(claim.delta, units, claim.unit)
         exposed += [doubt] if doubt else []
     exposed.append(
         "Training ran on one machine with access to all rows, and the accuracy and loss that it "

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from walklearn.checks import check_choice, check_number, check_whole
 from walklearn.privacy.limits import DEFAULT_DELTA, check_delta, check_epsilon
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
-from walklearn.privacy.model_noise import ModelNoise, Unit
+from walklearn.privacy.model_noise import MAX_TIMES, ModelNoise, Unit
 
 if TYPE_CHECKING:
     from walklearn.tables.encoding import Encoding
@@ -174,7 +174,7 @@ class PublicFacts:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        check_whole("nodes", self.nodes)
+        check_whole("nodes", self.nodes, maximum=MAX_TIMES)
         if self.features is not None:
             check_whole("features", self.features, minimum=0)
         for name in ("rows", "row_length"):

@@ -1,46 +1,37 @@
-"""The budget: what becomes of a total (ε, δ), from public facts alone.
-
-A user says how much may be told of the rows in all, and what is public about them. `plan_budget`
-says what follows: how much of the total goes to the constants L_i (nothing, unless the walk tells
-them) and how much to the model, at which length a row is clipped, how often a node may contribute,
-how much noise that takes, how long the steps are and how many there are. Nothing here looks at a
-row, so nothing here has to be paid for.
-
-How to call it:
+"""Budget plan: clip, noise, cap, step and number of updates from a total (ε, δ) and public facts.
 
     plan_budget(PrivacySettings(epsilon, delta), PublicFacts(N, M, features, row_length), loss)
 
-`row_length` is the length of a row, without the intercept, in the units that the model is trained
-in. Where columns have a public *typical* centre and spread, and are shifted and divided by them,
-that is √columns; where there is only a range, which becomes −1 to 1, the same number is the
-`feature_bound`. Everything that is chosen can be given instead. What comes back has `noise` (for
-`simulate` and the estimators), `step`, the constant of a `ConstantStep`, `updates`, and
-`constants`, the (ε, δ) left for the release of L_i. The model to use is the last one: averages
-weigh early noise more, and early steps learn most.
+`plan_budget` splits the total between the constants L_i (nothing, unless the walk reveals them) and
+the model. It reads no row, so it costs no privacy. Each result can be given instead.
 
-**Where the numbers come from.** Let a node be visited K/N times and contribute T times at most, so
-that μ = 2√T/z follows from (ε, δ). Noise on w makes the score of a row of length ℓ noisy, after K
-steps γ by γ (N/M) z C √K ℓ. The same steps can carry w over a distance of γ C K, and the score by A
-= γ C K ℓ. Their ratio, 2 √(N T/K) √N / (μ M), hardly depends on T: many short steps cost no more
-than a few long ones, and a cap is wasted less on a node that happens to be visited often. So T =
-`MAX_CONTRIBUTIONS`, fewer for large networks, where draws take time. A is then chosen so that
-the noise in a score is `SCORE_NOISE`, for which the model is trained as far as its noise allows.
+`row_length` is the length of a row, without the intercept, in the units that the model is trained
+in. It is √columns if columns are shifted and divided by a public *typical* centre and spread. With
+only a range, which becomes −1 to 1, the same number is the `feature_bound`. Use the last model:
+averages weigh early noise more, and early steps learn most.
+
+**Derivation.** Let a node be visited K/N times and contribute T times at most, so that μ = 2√T/z
+follows from (ε, δ). After K steps γ, the noise on w makes the score of a row of length ℓ noisy by
+γ (N/M) z C √K ℓ. The same steps can move w by γ C K, and the score by A = γ C K ℓ. Their ratio,
+2 √(N T/K) √N / (μ M), hardly depends on T: many short steps cost no more than a few long ones, and
+then less of the cap is wasted on a node that happens to be visited often. So T =
+`MAX_CONTRIBUTIONS`, fewer for large networks, where draws take time. A is then chosen so that the
+noise in a score is `SCORE_NOISE`: the model is trained as far as its noise allows.
 
 These constants were measured, not derived, on some data sets, and tried on others
-(`python -m benchmarks.private_accuracy`). A clip of a fifth of a row's length cuts most
-gradients to one length: the noise is relative to the clip, so a shorter one costs nothing but the
-distinction between rows that are far wrong and those that are a little wrong. A loss whose slope
-never reaches that fifth (Huber with a small threshold) is clipped at its largest slope times ℓ, and
-its steps are longer by as much.
+(`python -m benchmarks.private_accuracy`). A clip of a fifth of a row's length cuts most gradients
+to one length. The noise is relative to the clip, so a shorter clip only loses the distinction
+between large and small errors of rows. A loss whose slope never reaches that fifth (Huber with a
+small threshold) is clipped at its largest slope times ℓ, and its steps are longer by as much.
 
 >>> from walklearn.objectives.linear.losses import Logistic
 >>> facts = PublicFacts(nodes=20, rows=455, features=30, row_length=30**0.5)
->>> allotted = plan_budget(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
->>> allotted.noise.max_contributions, allotted.updates, round(allotted.noise.clip, 3)
+>>> budget_plan = plan_budget(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
+>>> budget_plan.noise.max_contributions, budget_plan.updates, round(budget_plan.noise.clip, 3)
 (50, 901, 1.114)
->>> round(allotted.noise.noise_multiplier, 2), round(allotted.step, 4)
+>>> round(budget_plan.noise.noise_multiplier, 2), round(budget_plan.step, 4)
 (19.67, 0.0062)
->>> allotted.noise.delta(3.0) <= 1e-5
+>>> budget_plan.noise.delta(3.0) <= 1e-5
 True
 """
 
@@ -59,14 +50,14 @@ from walklearn.wording import plural
 
 CLIP_SHARE = 0.2  # of a row's length
 MAX_CONTRIBUTIONS, MIN_CONTRIBUTIONS = 50, 10  # for few nodes, for very many
-MAX_DRAWS = 50_000  # contributions in all, where that allows for the least
-CONSTANTS_SHARE = 0.1  # of ε and of δ, where the walk tells L_i
-# The noise in the score of a row, in units in which labels are ±1 or targets have a spread of 1;
-# with ranges alone most columns are far from their middle, and training has to go further.
+MAX_DRAWS = 50_000  # contributions in total, unless that is below MIN_CONTRIBUTIONS per node
+CONSTANTS_SHARE = 0.1  # of ε and of δ, if the walk reveals L_i
+# The noise in the score of a row, in units in which labels are ±1 or targets have a spread of 1.
+# With ranges alone most columns are far from their middle, and the model must move further.
 SCORE_NOISE, SCORE_NOISE_OF_RANGES, SCORE_NOISE_OF_NUMBERS = 1.0, 5.0, 0.4
-LARGE_RATIO = 1.0  # from here on the noise is as long as the distance that training can cover
+LARGE_RATIO = 1.0  # the noise is as long as the distance that training can cover
 WEAK_EPSILON = 10.0
-# Visits that come together by chance: of T that a node may make use of it gets T − 0.7 √T.
+# A node uses T − 0.7 √T of its T contributions on average, as visits cluster by chance.
 CHANCE = 0.7
 
 
@@ -79,12 +70,11 @@ class BudgetPlan:
     epsilon, delta
         The total for all that leaves a node because of its rows.
     constants
-        The part (ε, δ) of the total that the release of L_i takes; None where nothing is told
-        of it.
+        The part (ε, δ) of the total for the release of L_i; None without a release.
     noise
-        Clipping, noise and cap of what a visit adds to the model.
+        Clip, noise and cap of the contributions to the model.
     step, updates
-        The constant step γ, and how many updates are made.
+        The constant step γ, and the number of updates.
     noise_to_signal
         Noise-to-signal ratio: the norm of the noise in the final model over the longest distance
         that training can move it. Lower is better; it does not predict the accuracy.
@@ -93,8 +83,8 @@ class BudgetPlan:
     --------
     >>> from walklearn.objectives.linear.losses import Logistic
     >>> facts = PublicFacts(nodes=20, rows=2000, features=3, row_length=1.7)
-    >>> found = plan_budget(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
-    >>> found.epsilon, found.constants, found.noise.max_contributions, found.updates
+    >>> plan = plan_budget(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
+    >>> plan.epsilon, plan.constants, plan.noise.max_contributions, plan.updates
     (3.0, None, 50, 901)
     """
 
@@ -105,11 +95,6 @@ class BudgetPlan:
     step: float
     updates: int
     noise_to_signal: float
-
-    @property
-    def protect(self) -> Unit:
-        """What the claim is about: "rows" or "node"."""
-        return self.noise.protect
 
 
 def plan_budget(
@@ -125,36 +110,36 @@ def plan_budget(
     updates: int | None = None,
     max_updates: int | None = None,
 ) -> BudgetPlan:
-    """Share a total (ε, δ) out, from public facts.
+    """Split a total (ε, δ), and derive the training from it and from public facts.
 
     Parameters
     ----------
     privacy
-        The total, its unit, and the parts of its split that are given.
+        The total, its unit, and the parts of the plan that are given.
     facts
-        What is public of the data: nodes, rows, features and the length of a row.
+        Public facts of the data: nodes, rows, features and the length of a row.
     loss, aggregate
-        What is minimised; "sum" and the unit "rows" need the public number of rows.
+        The objective; "sum" and the unit "rows" need the public number of rows.
     intercept
-        Whether the model has an intercept.
+        True if the model has an intercept.
     penalty
         λ of the penalty (λ/2)‖w‖², which limits the step.
     reveals_rows
         True if the walk reveals L_i, which then takes `constants_share` of ε and of δ.
     step, updates
-        The step and the number of updates, if they are given. By default they follow.
+        The step and the number of updates, if they are given; by default they are derived.
     max_updates
         The largest number of updates, if there is one.
 
     Returns
     -------
     BudgetPlan
-        The shares, and the clip, cap, noise, step and length of the walk.
+        The split, and the clip, cap, noise, step and number of updates.
 
     Raises
     ------
     ValueError
-        Where a public fact is missing, or what is given cannot meet the budget.
+        If a public fact is missing, or the given parts cannot meet the budget.
 
     Examples
     --------
@@ -170,55 +155,58 @@ def plan_budget(
     >>> plan_budget(replace(privacy, noise_multiplier=1.0), facts, Logistic())
     Traceback (most recent call last):
         ...
-    ValueError: noise_multiplier = 1 cannot meet ε = 3 at δ = 1e-05: already 1 contribution of
-    a node takes 9.998. Raise it, or ε.
+    ValueError: noise_multiplier = 1 cannot meet ε = 3 at δ = 1e-05: 1 contribution of a node
+    costs ε = 9.998. Use a larger noise_multiplier or ε.
     """
     if privacy.epsilon is None or privacy.delta is None:
-        raise ValueError("there is no total to share out: give epsilon and delta.")
+        raise ValueError("the budget has no total. Pass epsilon and delta.")
     protect, nodes, rows = privacy.unit, facts.nodes, facts.rows
     size, length = _check_facts(privacy, facts, loss, intercept, aggregate)
-    constants, left = _shared(privacy.epsilon, privacy.delta, reveals_rows, privacy.constants_share)
-    of_updates = None if updates is None else check_whole("updates", updates, maximum=MAX_TIMES)
-    # ∇f_i is so many times the mean gradient of its rows: that much is clipped of a whole node.
+    constants, remainder = _split(
+        privacy.epsilon, privacy.delta, reveals_rows, privacy.constants_share
+    )
+    if updates is not None:
+        updates = check_whole("updates", updates, maximum=MAX_TIMES)
+    # Ratio of ∇f_i to the mean gradient of its rows, and of the clipped vector to that of a row.
     scale = float(rows or 1.0) if aggregate == "sum" else 1.0
-    # Longest gradient that is clipped, for a row of this length: a larger clip only adds noise.
-    largest = loss.max_slope * length * (scale if protect == "node" else 1.0)
+    clipped_scale = scale if protect == "node" else 1.0
+    # Norm of the longest gradient of a row of this length: a larger clip would only add noise.
+    largest = loss.max_slope * length * clipped_scale
     clip = privacy.clip
     if clip is None:
-        clip = min(CLIP_SHARE * length * (scale if protect == "node" else 1.0), largest)
-    noise = _noise(left, clip, privacy, nodes, of_updates)
-    count = of_updates or max(1, round(nodes * _visits(noise.max_contributions, nodes)))
-    if of_updates is None and max_updates is not None and count > max_updates:
-        count, noise = max_updates, _noise(left, clip, privacy, nodes, max_updates)
-    per_node = float(rows or nodes) / nodes if protect == "rows" else 1.0
-    unit = noise.noise_multiplier / (per_node * math.sqrt(count))  # noise, for a way of 1
+        clip = min(CLIP_SHARE * length * clipped_scale, largest)
+    noise = _find_noise(remainder, clip, privacy, nodes, updates)
+    count = updates or max(1, round(nodes * _visits(noise.max_contributions, nodes)))
+    if updates is None and max_updates is not None and count > max_updates:
+        count, noise = max_updates, _find_noise(remainder, clip, privacy, nodes, max_updates)
+    protected = float(rows or nodes) if protect == "rows" else nodes
+    per_node = protected / nodes
+    unit = noise.noise_multiplier / (per_node * math.sqrt(count))  # noise per distance
     if step is None:
-        moves = clip * (scale if protect == "rows" else 1.0)  # what a step of 1 does at most
+        moves = clip * (scale if protect == "rows" else 1.0)  # largest effect of a step of 1
         # As far as the noise allows, but without overshooting: γ β ℓ² ≤ 1 for the mean gradient.
-        # If slopes never reach CLIP_SHARE, steps that are longer by as much move scores as far.
+        # If slopes never reach CLIP_SHARE, steps that are longer by as much move scores equally.
         longer = max(1.0, CLIP_SHARE / loss.max_slope)
         score_noise = _score_noise(loss, is_typical=facts.row_length is not None)
         step = min(score_noise / (unit * moves * length * count),
                    longer / (scale * loss.smoothness * length**2))  # fmt: skip
-        if penalty > 0.0:  # its pull has no bound and must not overshoot either
+        if penalty > 0.0:  # its gradient is unbounded and must not overshoot either
             step = min(step, 1.0 / penalty)
     step = check_number("step", step, above=0.0)
-    protected = float(rows or nodes) if protect == "rows" else nodes
-    doubt = doubt_of_delta(privacy.delta, protected, protect)
-    for caution in (about_weak_epsilon(privacy.epsilon), doubt):
-        if caution:
-            warnings.warn(caution, stacklevel=2)
+    large_delta = about_large_delta(privacy.delta, protected, protect)
+    for warning in filter(None, (about_weak_epsilon(privacy.epsilon), large_delta)):
+        warnings.warn(warning, stacklevel=2)
     ratio = unit * math.sqrt(size) * max(1.0, clip / largest)
     return BudgetPlan(privacy.epsilon, privacy.delta, constants, noise, float(step), count, ratio)
 
 
-def about_noise(allotted: BudgetPlan) -> str:
-    """Return a sentence about the noise-to-signal ratio, with what helps if it is large."""
-    ratio = f"Noise-to-signal ratio {allotted.noise_to_signal:.2g} (lower is better)."
-    if allotted.noise_to_signal < LARGE_RATIO:
+def about_noise(budget_plan: BudgetPlan) -> str:
+    """Return a sentence about the noise-to-signal ratio, with advice if it is large."""
+    ratio = f"Noise-to-signal ratio {budget_plan.noise_to_signal:.2g} (lower is better)."
+    if budget_plan.noise_to_signal < LARGE_RATIO:
         return ratio
     more, unit = "rows", ""
-    if allotted.noise.protect == "node":  # its price is the same however many rows a node has
+    if budget_plan.noise.protect == "node":  # more rows of a node would not help
         more, unit = "nodes", ", or rows as the unit,"
     return (
         f"{ratio} The model may be poor. More {more}, fewer columns, a larger ε{unit} would help."
@@ -226,7 +214,7 @@ def about_noise(allotted: BudgetPlan) -> str:
 
 
 def about_weak_epsilon(epsilon: float) -> str:
-    """Return a sentence on an ε that protects little; empty up to ε = 10.
+    """Return a sentence about an ε that protects little; empty up to ε = 10.
 
     >>> about_weak_epsilon(10.0)
     ''
@@ -244,28 +232,12 @@ def about_weak_epsilon(epsilon: float) -> str:
     )
 
 
-def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
-    """What to say of a δ that is not small beside one over so many rows, or nodes; else nothing.
+def about_large_delta(delta: float, count: float, unit: Unit) -> str:
+    """Return a sentence about a δ that is not small beside 1 / (number of rows, or of nodes).
 
-    Parameters
-    ----------
-    delta
-        The δ that is claimed.
-    count
-        How many rows there are in all, or nodes, whichever the unit is.
-    unit
-        What is protected: "rows" or "node".
-
-    Returns
-    -------
-    str
-        A sentence for whoever relies on it; empty where δ is small.
-
-    Examples
-    --------
-    >>> doubt_of_delta(1e-5, 5000, "rows")
+    >>> about_large_delta(1e-5, 5000, "rows")
     ''
-    >>> print(doubt_of_delta(0.05, 40, "rows").partition(":")[0])
+    >>> print(about_large_delta(0.05, 40, "rows").partition(":")[0])
     δ = 0.05 is large for 40 rows
     """
     if delta * count < 1.0:
@@ -273,21 +245,21 @@ def doubt_of_delta(delta: float, count: float, unit: Unit) -> str:
     what = "rows" if unit == "rows" else "nodes"
     small = 10.0 ** math.floor(math.log10(0.1 / count))
     return (
-        f"δ = {format_upper(delta)} is large for {count:,.9g} {what}: it would also be kept by a "
-        f"mechanism that shows {delta * count:.3g} of them as they are. It should be far below one "
-        f"over their number, such as {small:g}."
+        f"δ = {format_upper(delta)} is large for {count:,.9g} {what}: a mechanism that "
+        f"publishes {delta * count:.3g} of them without noise would satisfy it. Use a δ far below "
+        f"1 / {count:,.9g}, such as {small:g}."
     )
 
 
-def _shared(
+def _split(
     epsilon: float, delta: float, reveals_rows: bool, share: float | None
 ) -> tuple[tuple[float, float] | None, tuple[float, float]]:
-    """What the constants get, and what is left for the model: ε and δ of both add up."""
+    """Return the (ε, δ) of the constants and of the model, which add up to the total."""
     if not reveals_rows:
         if share is not None:
             raise ValueError(
-                "constants_share is for a walk that tells L_i; this one tells nothing of it, and "
-                "the whole budget goes to the model."
+                "constants_share needs a walk that reveals L_i. This one does not, so the whole "
+                "budget goes to the model. Leave constants_share out."
             )
         return None, (epsilon, delta)
     share = CONSTANTS_SHARE if share is None else share
@@ -296,43 +268,45 @@ def _shared(
     return constants, (epsilon - constants[0], delta - constants[1])
 
 
-def _noise(
+def _find_noise(
     budget: tuple[float, float],
     clip: float,
-    given: PrivacySettings,
+    privacy: PrivacySettings,
     nodes: int,
     updates: int | None,
 ) -> ModelNoise:
-    """The least noise for a cap, the largest cap for a noise, or both as given if they will do."""
+    """Return the smallest noise for a cap or the largest cap for a noise, or check both."""
     epsilon, delta = budget
-    multiplier, contributions = given.noise_multiplier, given.max_contributions
+    multiplier, contributions = privacy.noise_multiplier, privacy.max_contributions
 
-    def least(times: int) -> ModelNoise:
+    def calibrate(times: int) -> ModelNoise:
         return ModelNoise.calibrate(
-            epsilon=epsilon, delta=delta, clip=clip, max_contributions=times, protect=given.unit
+            epsilon=epsilon, delta=delta, clip=clip, max_contributions=times, protect=privacy.unit
         )
 
     if multiplier is None:
-        return least(_contributions(nodes, updates) if contributions is None else contributions)
+        cap = _contributions(nodes, updates) if contributions is None else contributions
+        return calibrate(cap)
     if contributions is None:
-        # μ is 2√T/z: as many as the least noise for one contribution goes into this squared.
-        share = (multiplier / least(1).noise_multiplier) ** 2
+        # μ = 2√T/z, so T is the squared ratio of this noise to that for one contribution.
+        share = (multiplier / calibrate(1).noise_multiplier) ** 2
         contributions = max(1, math.floor(share * (1.0 - 1e-9)))
         contributions = min(contributions, _contributions(nodes, updates))
-    noise = ModelNoise(clip, multiplier, contributions, given.unit)
+    noise = ModelNoise(clip, multiplier, contributions, privacy.unit)
     if noise.delta(epsilon) > delta:
         raise ValueError(
             f"noise_multiplier = {multiplier:g} cannot meet ε = {format_upper(epsilon)} at "
             f"δ = {format_upper(delta)}: "
-            f"already {plural(contributions, 'contribution')} of a node takes "
-            f"{format_upper(noise.epsilon(delta), 4)}. Raise it, or ε"
-            f"{'' if contributions == 1 else ', or lower max_contributions'}."
+            f"{plural(contributions, 'contribution')} of a node "
+            f"cost{'s' if contributions == 1 else ''} ε = {format_upper(noise.epsilon(delta), 4)}. "
+            "Use a larger noise_multiplier or ε"
+            f"{'' if contributions == 1 else ', or a smaller max_contributions'}."
         )
     return noise
 
 
 def _contributions(nodes: int, updates: int | None) -> int:
-    """T: as many as the visits of a node will hardly exceed, or what suits so many nodes."""
+    """Return T: a number that the visits of a node hardly exceed, or one for this many nodes."""
     if updates is None:
         return max(MIN_CONTRIBUTIONS, min(MAX_CONTRIBUTIONS, MAX_DRAWS // nodes))
     visits = updates / nodes
@@ -343,7 +317,7 @@ def _contributions(nodes: int, updates: int | None) -> int:
 
 
 def _visits(contributions: int, nodes: int) -> float:
-    """How often a node should be visited on average, so that few are visited past the cap."""
+    """Return the mean number of visits of a node with which few nodes reach the cap."""
     if nodes == 1:
         return float(contributions)
     return max(0.5 * contributions, contributions - CHANCE * math.sqrt(contributions))
@@ -358,8 +332,7 @@ def _score_noise(loss: Loss, is_typical: bool) -> float:
 def _check_facts(
     privacy: PrivacySettings, facts: PublicFacts, loss: Loss, intercept: bool, aggregate: str
 ) -> tuple[int, float]:
-    """The size of the model and the length of a row, if all public facts are known."""
-    check_whole("nodes", facts.nodes, maximum=MAX_TIMES)
+    """Return the size of the model and the length of a row; check that all facts are known."""
     if facts.features is None:
         raise ValueError(
             "the noise for epsilon depends on the size of the model. Pass features, the number of "
@@ -379,7 +352,5 @@ def _check_facts(
     why = needed.get(aggregate) or needed.get(privacy.unit)
     if rows is None and why:
         raise ValueError(f"{why} needs the public number of rows of all nodes together (rows).")
-    if rows is not None:
-        check_number("rows", rows, above=0.0)
     outputs = int(getattr(loss, "classes", None) or 1)
     return outputs * (facts.features + intercept), float(length)

@@ -1,4 +1,4 @@
-"""A claim of differential privacy, as an object with fields; text, JSON and HTML are views of it.
+"""Claim of differential privacy with fields; text, JSON and HTML are views of it.
 
 >>> claim = Claim(3.0, 1e-5, "rows")
 >>> print(claim)
@@ -44,9 +44,9 @@ class Claim:
     delta
         δ, the additive slack.
     unit
-        What is replaced: "rows", one row of a node, or "node", all rows of a node.
+        Unit that is replaced: "rows", one row of a node, or "node", all rows of a node.
     adversary
-        Whom the claim holds against.
+        The observers that the claim holds against.
 
     Examples
     --------
@@ -85,18 +85,7 @@ class Claim:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Claim:
-        """Return the claim that `to_dict` described.
-
-        Parameters
-        ----------
-        content
-            Plain values; keys that do not belong to a claim are ignored.
-
-        Returns
-        -------
-        Claim
-            With an infinite ε if nothing is protected.
-        """
+        """Return the claim that `to_dict` described; other keys are ignored."""
         if not content.get("private"):
             return cls(math.inf, 0.0, "rows")
         return cls(content["epsilon"], content["delta"], content["unit"], content["adversary"])

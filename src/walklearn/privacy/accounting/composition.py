@@ -1,24 +1,25 @@
-"""What several releases of one node cost together.
+"""Total cost of several releases of one node.
 
 A release is described by the curve δ(ε) of the worst pair of values, in the worse of both
 orders. Such a curve, continued to ε < 0 by
 
     δ(−ε) = 1 − e^(−ε) + e^(−ε) δ(ε),
 
-is the hockey stick of one dominating pair of laws (P, Q): a supremum over pairs, closed under
-swapping them, is again convex in e^ε. Products of dominating pairs dominate the composition,
-whatever later releases make of earlier ones and whichever way each value moves (Zhu, Dong &
-Wang 2022). So the law of the privacy loss ln dP/dQ of all releases is the convolution of theirs.
+is the hockey stick of one dominating pair of distributions (P, Q): a supremum over pairs, closed
+under swapping them, is again convex in e^ε. Products of dominating pairs dominate the composition,
+also if later releases depend on earlier ones, and for every direction in which each value moves
+(Zhu, Dong & Wang 2022). So the privacy loss ln dP/dQ of all releases is distributed as the
+convolution of theirs.
 
 It is computed by dp-accounting: the curve is joined by straight lines in e^ε between points of
-a grid ("connect the dots", Doroshenko et al. 2022), which lie above it because it is convex;
-beyond the grid the loss counts as infinite. So the result is an upper bound, and what rounding
-can take from it in the convolution (`slack`, about 1e-11) is added. Some cases need no grid and
-are exact: nothing, a single release, contributions to the model (one Gaussian, whatever their
-noise), and δ = 0, where ε is the sum of the releases' own.
+a grid ("connect the dots", Doroshenko et al. 2022), which lie above it because it is convex.
+Beyond the grid the loss counts as infinite. So the result is an upper bound, and the largest
+possible rounding error of the convolution (`slack`, about 1e-11) is added. Some cases need no grid
+and are exact: no release, a single release, contributions to the model (one Gaussian, also with
+different noise), and δ = 0, where ε is the sum of the ε of the releases.
 
 δ is that of the ideal distributions. A release is drawn from these exactly (`exact_draws`), so
-finite precision adds nothing to it; a simulation draws in double precision and protects nobody.
+finite precision adds nothing to it. A simulation draws in double precision and protects nobody.
 
 >>> from walklearn.privacy.mechanisms import Laplace
 >>> release = Laplace(scale=9.0, bounds=(1.0, 10.0))
@@ -49,16 +50,16 @@ from walklearn.privacy.model_noise import MAX_TIMES, ModelNoise
 Release: TypeAlias = Mechanism | ModelNoise
 Parts: TypeAlias = frozenset[tuple[Release | None, int]]
 
-# The loss is cut off where only this much δ is left.
+# The loss is cut off where δ exceeds its limit by this only.
 _TAIL = 1e-14
-# Grid points from 0 to the end of the loss; and the least step for a loss of up to 1, below
-# which the rounding of δ shows in its second differences.
+# Grid points from 0 to the end of the loss, and the smallest step for a loss of up to 1: below it
+# the rounding of δ would affect its second differences.
 _POINTS = 2**15
 _MIN_STEP = 3e-5
 _MIN_REACH = 1e-3
-# No ε beyond this is worth telling from infinity.
+# An ε beyond this is treated as infinite.
 _LARGEST_REACH = 1e4
-# Roundings come from the unit 2^-52, a few for each of the log n levels of the transform.
+# Unit of rounding; there are a few roundings on each of the log n levels of the transform.
 _ROUNDING = 2.0**-52
 
 
@@ -68,11 +69,11 @@ class Charge(NamedTuple):
     Parameters
     ----------
     what
-        What was released, in words.
+        Name of the released thing.
     mechanism
-        What released it; None for a release in the clear.
+        The mechanism; None for an unprotected release.
     times
-        How often it was released.
+        The number of releases.
 
     Examples
     --------
@@ -89,14 +90,14 @@ class Charge(NamedTuple):
 
 @dataclass(frozen=True)
 class Composition:
-    """All releases of a node: each mechanism with its number of times."""
+    """All releases of a node: each mechanism with its number of releases."""
 
     parts: Parts
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on δ for this ε, exact for a single release."""
         epsilon = check_epsilon(epsilon)
-        if self._tells_all:
+        if self._reveals_all:
             return 1.0
         if (single := self._single) is not None:
             return single.delta(epsilon)
@@ -108,11 +109,11 @@ class Composition:
     def epsilon(self, delta: float) -> float:
         """Return an upper bound on ε for this δ; infinite where there is none.
 
-        A δ that the convolution cannot resolve (about 1e-11) is shared out between the
-        releases instead: basic composition, where ε and δ add up.
+        A δ that the convolution cannot resolve (about 1e-11) is split between the releases
+        instead: basic composition, where ε and δ add up.
         """
         delta = check_delta(delta)
-        if self._tells_all:
+        if self._reveals_all:
             return math.inf
         if (single := self._single) is not None:
             return single.epsilon(delta)
@@ -121,14 +122,14 @@ class Composition:
         return _convolved_epsilon(self, delta)
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether (ε, δ) can be shown; quicker than asking for the least of either."""
+        """True if the total is (ε, δ) private; quicker than the smallest of either."""
         return self.delta(epsilon) <= check_delta(delta) or self.epsilon(delta) <= epsilon
 
     @property
-    def _tells_all(self) -> bool:
-        """Whether it is in the clear, or has bounded noise too small for extreme values to mix."""
-        open_book = any(mechanism is None for mechanism, _ in self.parts)
-        return open_book or any(each.delta(math.inf) >= 1 for each, _ in _factors(self.parts))
+    def _reveals_all(self) -> bool:
+        """True without protection, or if bounded noise cannot mix the extreme values."""
+        is_unprotected = any(mechanism is None for mechanism, _ in self.parts)
+        return is_unprotected or any(each.delta(math.inf) >= 1 for each, _ in _factors(self.parts))
 
     @property
     def _single(self) -> Release | None:
@@ -137,7 +138,7 @@ class Composition:
 
 
 def compose(charges: Iterable[Charge]) -> Composition:
-    """Compose charges into one total, which is computed when asked for and then remembered.
+    """Compose charges into one total, which is computed on demand and cached.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def compose(charges: Iterable[Charge]) -> Composition:
     Returns
     -------
     Composition
-        The total, which gives δ for an ε and ε for a δ.
+        The total, with the methods `delta(epsilon)` and `epsilon(delta)`.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def _loss(release: Release, times: int, step: float) -> Any:
 
 
 def _factors(parts: Parts) -> list[tuple[Release, int]]:
-    """Return each law of the privacy loss, and how often it is convolved with itself."""
+    """Return each release whose privacy loss is convolved, and how often with itself."""
     # Sorted, so that the last digits of a total are the same in every process.
     ordered = sorted(parts, key=repr)
     noises = [(each, times) for each, times in ordered if isinstance(each, ModelNoise)]
@@ -199,10 +200,10 @@ def _one_gaussian(noises: list[tuple[ModelNoise, int]]) -> ModelNoise:
     return ModelNoise(clip=1.0, noise_multiplier=multiplier, max_contributions=1)
 
 
-# Many nodes have the same releases: what takes time is remembered for each set of them.
+# Many nodes have the same releases, so slow results are cached for each set of them.
 @lru_cache(maxsize=4096)
 def _basic_epsilon(parts: Parts, delta: float) -> float:
-    """The sum of all ε, each for an equal share of δ; for δ = 0 there is nothing better."""
+    """Return the sum of all ε, each for an equal share of δ; for δ = 0 this is optimal."""
     factors = _factors(parts)
     share = delta / max(1, sum(times for _, times in factors)) * (1.0 - 1e-15)
     total = math.fsum(times * each.epsilon(share) for each, times in factors)
@@ -216,7 +217,7 @@ def _convolved_epsilon(composition: Composition, delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def _total_loss(parts: Parts) -> tuple[Any, float]:
-    """The convolution of all losses, and what rounding may have taken from its δ."""
+    """Return the convolution of all losses, and a bound on the rounding error of its δ."""
     factors = _factors(parts)
     # With √times the grid is fine enough for the spread of the sum, which grows no faster.
     reach = sum(math.sqrt(times) * _reach(each) for each, times in factors)
@@ -228,16 +229,16 @@ def _total_loss(parts: Parts) -> tuple[Any, float]:
 
 
 def _slack(points: int, step: float) -> float:
-    """A bound on the rounding errors of δ, for each release.
+    """Return a bound on the rounding error of δ for each release.
 
-    The transform of n points is right to about 2^-52 log n in the mean square, so its errors
-    sum to at most √n times that; the masses are second differences of δ divided by the step.
+    The transform of n points is accurate to about 2^-52 log n in the mean square, so its errors
+    sum to at most √n times that. The masses are second differences of δ divided by the step.
     """
     return _ROUNDING * (4.0 * math.sqrt(points) * math.log2(points) + 1.0 / step)
 
 
 def _reach(release: Release) -> float:
-    """Where the loss ends: beyond, δ falls by no more than the tail."""
-    left = float(release.curve(np.array(LARGEST_EPSILON))) + _TAIL
-    reach = smallest_epsilon(lambda epsilon: float(release.curve(np.array(epsilon))), left)
+    """Return the end of the loss: beyond it δ falls by no more than the tail."""
+    rest = float(release.curve(np.array(LARGEST_EPSILON))) + _TAIL
+    reach = smallest_epsilon(lambda epsilon: float(release.curve(np.array(epsilon))), rest)
     return min(max(reach, _MIN_REACH), _LARGEST_REACH)

@@ -1,7 +1,7 @@
 """ε and δ as text that never understates a claim.
 
-A printed claim is rounded up, so that it holds as it is read. A lower bound (a floor of δ, the
-result of an audit, what is left of a budget) is rounded down. JSON holds the full number.
+A printed claim is rounded up, so that the printed number is true. A lower bound (a floor of δ, the
+result of an audit, the rest of a budget) is rounded down. JSON holds the full number.
 
 >>> format_upper(2.4141, 3), format_upper(3.0), format_upper(1e-5), format_lower(2.4189, 3)
 ('2.42', '3', '1e-05', '2.41')
@@ -14,22 +14,10 @@ from decimal import Decimal
 
 
 def format_upper(value: float, digits: int = 6) -> str:
-    """Return the value with the given number of significant digits, rounded up.
+    """Return a number of at least 0 with 1 to 15 significant digits, rounded up.
 
-    Read as a number, the text is at least the value, and exceeds it by less than one unit of its
-    last digit.
-
-    Parameters
-    ----------
-    value
-        An ε, a δ, or another number of at least 0.
-    digits
-        The number of significant digits, 1 to 15.
-
-    Returns
-    -------
-    str
-        The shortest form, such as "3", "2.415" or "1e-05"; "inf" for infinity.
+    The text, such as "2.415" or "1e-05", is at least the value and exceeds it by less than one unit
+    of its last digit. Infinity is "inf".
     """
     return _rounded(value, digits, 1)
 
