@@ -15,7 +15,7 @@ from tests.node.made_tokens import changed
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.protocol.learner import Draws, Learner
 from walklearn.node.protocol.tokens import Line
-from walklearn.privacy.auditing import epsilon_shown
+from walklearn.privacy.auditing import epsilon_lower_bound
 from walklearn.privacy.model_noise import ModelNoise, Unit
 
 PLAN = Plan.from_text("""
@@ -57,7 +57,7 @@ def seen(target: float, noise: ModelNoise, visits: int, is_counted: bool) -> np.
 def shown(noise: ModelNoise, visits: int, is_counted: bool = True) -> float:
     """A lower bound on the ε that the attack shows."""
     one, other = (seen(target, noise, visits, is_counted) for target in (1.0, -1.0))
-    return epsilon_shown(one, other, DELTA, 1e-3)
+    return epsilon_lower_bound(one, other, DELTA, 1e-3)
 
 
 @pytest.mark.parametrize("unit", ["rows", "node"])

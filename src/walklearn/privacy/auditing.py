@@ -1,24 +1,23 @@
 """Monte Carlo audit of a mechanism: lower bounds on its δ and ε, and tests of its noise.
 
-The worst pair of values is (lo, hi), or two values `sensitivity` apart if the claim is about one
-row, and the worst set is a half-line. So a claim (ε, δ) means
+The worst pair of values is (lo, hi), or two values `sensitivity` apart for a claim about one row,
+and the worst set is a half-line. So a claim (ε, δ) means
 
     P(R(hi) ≥ t) − e^ε P(R(lo) ≥ t) ≤ δ    and    P(R(lo) ≤ t) − e^ε P(R(hi) ≤ t) ≤ δ
 
-for every t. Both are estimated from draws: the first half of them chooses t, the second half
-counts, and the counts give Clopper–Pearson bounds, a lower one for the first probability and an
-upper one for the second. If their difference exceeds the claimed δ, the claim is false,
-except with probability at most 1 − confidence, which the four bounds share equally. A consistent
-result is no proof: with n draws the bound on ε never exceeds `largest_refutable_epsilon`.
+for every t. Both are estimated from draws. The first half chooses t, the second half counts, and
+the counts give Clopper–Pearson bounds: a lower one for the first probability, an upper one for the
+second. If their difference exceeds the claimed δ, the claim is false, except with probability at
+most 1 − confidence, which the four bounds share equally. A consistent result is no proof: with n
+draws the bound on ε never exceeds `largest_refutable_epsilon`.
 
-Half-lines include their end, so the atoms of clamped releases count. Only `bounds`, `delta` and
-`release` of the mechanism are used, and what is tested is what is released, grid and all.
+Half-lines include their end, so the atoms of clamped releases count. The audit only uses `bounds`,
+`delta` and `release` of the mechanism, and tests the published numbers, grid included.
 
-A mechanism that also states the distribution of its releases (`distribution`, as every `Mechanism`
-does) is
-tested for missing, too small and repeated noise, whatever ε is, and if the noise is symmetric also
-for one-sided and dependent noise (`noise_test`). Honest noise fails these tests with probability
-below 1e-9.
+If a mechanism states the distribution of its releases (`distribution`, as every `Mechanism` does),
+its noise is also tested, for any ε: whether it is missing, too small or repeated, and for symmetric
+noise whether it is one-sided or dependent (`noise_test`). Honest noise fails these tests with
+probability below 1e-9.
 
 By default the audit runs the code of real releases: `release` without a generator, which draws
 exactly from the operating system's entropy. With a seed it audits the simulated draws.
@@ -48,9 +47,9 @@ from walklearn.privacy.accounting import special
 from walklearn.privacy.accounting.printing import format_lower, format_upper
 from walklearn.privacy.limits import Array, Bounds, check_delta, check_epsilon
 
-# Ends of half-lines that the first half of the draws chooses from.
+# Number of half-lines that the first half of the draws chooses from.
 _CANDIDATES = 1000
-# Of the exponential function: larger ε give the same verdict.
+# Largest argument of the exponential function: larger ε give the same verdict.
 _LARGEST_EXPONENT = 700.0
 
 
@@ -71,21 +70,25 @@ class Auditable(Protocol):
         """Return the δ that the mechanism claims at this ε."""
 
     def release(self, values: Array, generator: np.random.Generator | None = None) -> Array:
-        """Return what the mechanism publishes for these values.
+        """Return the published numbers for these values.
 
         Without a generator this is a real release. If the generator has no default, the mechanism
         has simulated draws only, and these are audited.
         """
 
 
+@dataclass(frozen=True)
 class Finding(ABC):
     """Result of an audit: the claim, and evidence against it."""
 
     epsilon: float
-    largest_refutable_epsilon: float
-    faults: tuple[str, ...]
-    noise_releases: int
+    delta: float
+    epsilon_lower: float
+    confidence: float
     draws: Draws
+    largest_refutable_epsilon: float
+    noise_releases: int
+    faults: tuple[str, ...]
 
     @property
     @abstractmethod
@@ -99,7 +102,7 @@ class Finding(ABC):
 
     @property
     def _limits(self) -> str:
-        """Sentences on the tests of the noise, and on what the audit cannot find."""
+        """Sentences on the tests of the noise, and on the limits of the audit."""
         if self.noise_releases == 0:
             noise = "The noise itself was not tested, because the mechanism has no `distribution`."
         elif self.faults:
@@ -136,7 +139,7 @@ class Audit(Finding):
     epsilon_lower
         A lower bound on ε at the claimed δ.
     half_line
-        The set of releases with which the bound on δ was found.
+        The set of releases that gives the bound on δ.
     samples
         The number of releases of each of two values.
     confidence
@@ -155,25 +158,17 @@ class Audit(Finding):
     --------
     >>> from walklearn.privacy.mechanisms import Laplace
     >>> mechanism = Laplace(1.0, bounds=(1.0, 2.0))                            # ε = 1
-    >>> found = audit(mechanism, epsilon=0.5, delta=0.0, samples=20_000, seed=1)
-    >>> found.verdict, found.delta_lower > found.delta, found.faults
+    >>> result = audit(mechanism, epsilon=0.5, delta=0.0, samples=20_000, seed=1)
+    >>> result.verdict, result.delta_lower > result.delta, result.faults
     ('VIOLATED', True, ())
-    >>> found.draws, round(found.largest_refutable_epsilon, 2)
+    >>> result.draws, round(result.largest_refutable_epsilon, 2)
     ('simulated', 7.09)
     """
 
     mechanism: str
-    epsilon: float
-    delta: float
     delta_lower: float
-    epsilon_lower: float
     half_line: str
     samples: int
-    confidence: float
-    draws: Draws
-    largest_refutable_epsilon: float
-    noise_releases: int
-    faults: tuple[str, ...]
 
     @property
     def violated(self) -> bool:
@@ -208,7 +203,7 @@ def audit(
     epsilon
         The claimed ε.
     delta
-        The claimed δ; by default the one that the mechanism gives for ε.
+        The claimed δ; by default that of the mechanism for ε.
     samples
         The number of releases of each of two values; by default 20,000 real ones or
         200,000 simulated ones.
@@ -227,8 +222,8 @@ def audit(
     Examples
     --------
     >>> from walklearn.privacy.mechanisms import Laplace
-    >>> found = audit(Laplace(scale=1.0, bounds=(1.0, 2.0)), epsilon=1.0, samples=10_000, seed=1)
-    >>> found.epsilon_lower <= 1.0
+    >>> result = audit(Laplace(scale=1.0, bounds=(1.0, 2.0)), epsilon=1.0, samples=10_000, seed=1)
+    >>> result.epsilon_lower <= 1.0
     True
     """
     epsilon = check_epsilon(epsilon)
@@ -244,12 +239,16 @@ def audit(
         return mechanism.release(values, *arguments)
 
     low, high = (release(np.full(2 * half, value)) for value in _worst_pair(mechanism))
-    # Downwards is upwards for the negated numbers, with the values swapped.
+    # A lower half-line is an upper one of the negated numbers, with the values swapped.
     growth = math.exp(min(epsilon, _LARGEST_EXPONENT))
-    up = _look_beyond(high, low, lambda more, less: more - growth * less, risk)
-    down = _look_beyond(-low, -high, lambda more, less: more - growth * less, risk)
-    best = max(up, down, key=lambda found: found.excess(epsilon))
-    with_law: Any = mechanism if hasattr(mechanism, "distribution") else None
+
+    def excess(more: Array, less: Array) -> Array:
+        return more - growth * less
+
+    up = _find_half_line(high, low, excess, risk)
+    down = _find_half_line(-low, -high, excess, risk)
+    best = max(up, down, key=lambda half_line: half_line.excess(epsilon))
+    described: Any = mechanism if hasattr(mechanism, "distribution") else None
     return Audit(
         mechanism=repr(mechanism),
         epsilon=epsilon,
@@ -261,16 +260,16 @@ def audit(
         confidence=confidence,
         draws=draws,
         largest_refutable_epsilon=largest_refutable(2 * half, claimed, risk),
-        noise_releases=3 * noise_test.RELEASES if with_law else 0,
-        faults=noise_test.mechanism_faults(with_law, release) if with_law else (),
+        noise_releases=3 * noise_test.RELEASES if described else 0,
+        faults=noise_test.mechanism_faults(described, release) if described else (),
     )
 
 
-def epsilon_shown(one: Array, other: Array, delta: float, risk: float) -> float:
+def epsilon_lower_bound(one: Array, other: Array, delta: float, risk: float) -> float:
     """Return a lower bound on ε at this δ, from draws for two data sets.
 
-    It is too large with probability `risk` at most. As in `audit`, half of the draws choose a
-    half-line, up or down, and the other half count.
+    It is too large with probability `risk` at most. As in `audit`, half of the draws choose an
+    upper or lower half-line, and the other half count.
     """
 
     def log_ratio(more: Array, less: Array) -> Array:
@@ -278,52 +277,52 @@ def epsilon_shown(one: Array, other: Array, delta: float, risk: float) -> float:
             return np.asarray(np.log(np.maximum(more - delta, 0.0)) - np.log(less))
 
     directions = [(one, other), (other, one), (-one, -other), (-other, -one)]
-    return max(_look_beyond(*each, log_ratio, risk / 8).log_ratio(delta) for each in directions)
+    return max(_find_half_line(*each, log_ratio, risk / 8).log_ratio(delta) for each in directions)
 
 
 def largest_refutable(samples: int, delta: float, risk: float) -> float:
     """Return the largest bound on ε that this many draws can give.
 
-    It is the bound if every draw of one value is a hit, and no draw of the other.
+    That is the bound if all draws of one value are hits, and no draw of the other.
 
     >>> round(largest_refutable(200, 1e-5, 0.001 / 16), 2)
     2.29
     """
     counted = samples - samples // 2
     every = risk ** (1.0 / counted)  # Clopper and Pearson's lower bound if all draws are hits
-    return _Found(every, 1.0 - every, 0.0).log_ratio(delta)
+    return _HalfLine(every, 1.0 - every, 0.0).log_ratio(delta)
 
 
-class _Found(NamedTuple):
-    """A lower bound of P(R ≥ end) for one value, an upper one for the other (never 0)."""
+class _HalfLine(NamedTuple):
+    """Lower bound of P(R ≥ end) for one value, and upper bound for the other (never 0)."""
 
     more: float
     less: float
     end: float
 
     def excess(self, epsilon: float) -> float:
-        """The δ they show at this ε."""
+        """Return the lower bound on δ at this ε."""
         return self.more - math.exp(min(epsilon, _LARGEST_EXPONENT)) * self.less
 
     def log_ratio(self, delta: float) -> float:
-        """The ε they show at this δ."""
+        """Return the lower bound on ε at this δ."""
         return max(0.0, math.log((self.more - delta) / self.less)) if self.more > delta else 0.0
 
 
-def _look_beyond(
-    more: Array, less: Array, shown: Callable[[Array, Array], Array], risk: float
-) -> _Found:
-    """Choose the half-line that shows most in the first half, count in the second."""
+def _find_half_line(
+    more: Array, less: Array, evidence: Callable[[Array, Array], Array], risk: float
+) -> _HalfLine:
+    """Choose the half-line with the largest evidence in the first half, count in the second."""
     half = more.size // 2
     ends = np.unique(np.quantile(more[:half], np.linspace(0, 1, _CANDIDATES), method="lower"))
     at_least, at_most = _bounds_at(more[:half], less[:half], ends, risk)
-    end = ends[int(np.argmax(shown(at_least, at_most)))]
+    end = ends[int(np.argmax(evidence(at_least, at_most)))]
     at_least, at_most = _bounds_at(more[half:], less[half:], np.array([end]), risk)
-    return _Found(float(at_least[0]), float(at_most[0]), float(end))
+    return _HalfLine(float(at_least[0]), float(at_most[0]), float(end))
 
 
 def _bounds_at(more: Array, less: Array, ends: Array, risk: float) -> tuple[Array, Array]:
-    """Clopper–Pearson bounds, by quantiles of the beta law."""
+    """Return Clopper–Pearson bounds, by quantiles of the beta distribution."""
     hits, false_hits = _at_least(more, ends), _at_least(less, ends)
     with np.errstate(all="ignore"):
         lower = special.betaincinv(hits, more.size - hits + 1, risk)
@@ -335,15 +334,15 @@ def _bounds_at(more: Array, less: Array, ends: Array, risk: float) -> tuple[Arra
 
 
 def _at_least(draws: Array, ends: Array) -> Array:
-    """Count how many draws are ≥ each end."""
+    """Return the number of draws ≥ each end."""
     below = np.searchsorted(np.sort(draws), ends, side="left")
     return np.asarray(draws.size - below, dtype=np.float64)
 
 
 def _worst_pair(mechanism: Auditable) -> Bounds:
-    """Return two values that are as far apart as the claim allows.
+    """Return two values with the largest distance that the claim allows.
 
-    A claim about one row allows a distance of `sensitivity`; in the middle, clamping hides least.
+    For a claim about one row that is `sensitivity`; clamping hides it least in the middle.
     """
     low, high = mechanism.bounds
     sensitivity: float | None = getattr(mechanism, "sensitivity", None)

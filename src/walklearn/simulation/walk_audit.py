@@ -44,7 +44,7 @@ from walklearn.objectives import Problem
 from walklearn.privacy import noise_test
 from walklearn.privacy.accounting import special
 from walklearn.privacy.accounting.printing import format_lower, format_upper
-from walklearn.privacy.auditing import Draws, Finding, epsilon_shown, largest_refutable
+from walklearn.privacy.auditing import Finding, epsilon_lower_bound, largest_refutable
 from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.simulation.arguments import Seed, root_of
@@ -108,17 +108,9 @@ class WalkAudit(Finding):
     """
 
     noise: str
-    epsilon: float
-    delta: float
-    epsilon_lower: float
     walks: int
     visits: int
-    confidence: float
     engine: str
-    draws: Draws
-    largest_refutable_epsilon: float
-    noise_releases: int
-    faults: tuple[str, ...]
 
     @property
     def violated(self) -> bool:
@@ -201,7 +193,9 @@ def audit_walk(
     one, other = (each[:, :, 0] for each in moves)
     risk = (1.0 - confidence) / 2
     bounds = [
-        epsilon_shown(one[:, :counted].sum(axis=1), other[:, :counted].sum(axis=1), delta, risk)
+        epsilon_lower_bound(
+            one[:, :counted].sum(axis=1), other[:, :counted].sum(axis=1), delta, risk
+        )
         for counted in (cap, visits)
     ]
     drawn = np.concatenate(noises)

@@ -48,7 +48,7 @@ from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.model_noise import MAX_TIMES, ModelNoise
 
 Release: TypeAlias = Mechanism | ModelNoise
-Parts: TypeAlias = frozenset[tuple[Release | None, int]]
+Factors: TypeAlias = tuple[tuple[Release, int], ...]
 
 # The loss is cut off where δ exceeds its limit by this only.
 _TAIL = 1e-14
@@ -90,9 +90,14 @@ class Charge(NamedTuple):
 
 @dataclass(frozen=True)
 class Composition:
-    """All releases of a node: each mechanism with its number of releases."""
+    """All releases of a node.
 
-    parts: Parts
+    factors: the releases whose privacy losses are convolved, and the numbers of convolutions of
+    each with itself. is_unprotected: True if something was released without protection.
+    """
+
+    factors: Factors
+    is_unprotected: bool
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on δ for this ε, exact for a single release."""
@@ -101,9 +106,9 @@ class Composition:
             return 1.0
         if (single := self._single) is not None:
             return single.delta(epsilon)
-        if epsilon >= _basic_epsilon(self.parts, 0.0):
+        if epsilon >= _basic_epsilon(self.factors, 0.0):
             return 0.0
-        loss, slack = _total_loss(self.parts)
+        loss, slack = _total_loss(self.factors)
         return min(1.0, float(loss.get_delta_for_epsilon(epsilon)) + slack)
 
     def epsilon(self, delta: float) -> float:
@@ -118,7 +123,7 @@ class Composition:
         if (single := self._single) is not None:
             return single.epsilon(delta)
         if delta == 0 or delta < self.delta(LARGEST_EPSILON):
-            return _basic_epsilon(self.parts, delta)
+            return _basic_epsilon(self.factors, delta)
         return _convolved_epsilon(self, delta)
 
     def within(self, epsilon: float, delta: float) -> bool:
@@ -128,13 +133,11 @@ class Composition:
     @property
     def _reveals_all(self) -> bool:
         """True without protection, or if bounded noise cannot mix the extreme values."""
-        is_unprotected = any(mechanism is None for mechanism, _ in self.parts)
-        return is_unprotected or any(each.delta(math.inf) >= 1 for each, _ in _factors(self.parts))
+        return self.is_unprotected or any(each.delta(math.inf) >= 1 for each, _ in self.factors)
 
     @property
     def _single(self) -> Release | None:
-        factors = _factors(self.parts)
-        return factors[0][0] if [times for _, times in factors] == [1] else None
+        return self.factors[0][0] if [times for _, times in self.factors] == [1] else None
 
 
 def compose(charges: Iterable[Charge]) -> Composition:
@@ -160,7 +163,17 @@ def compose(charges: Iterable[Charge]) -> Composition:
     total: Counter[Release | None] = Counter()
     for charge in charges:
         total[charge.mechanism] += check_whole("times", charge.times, maximum=MAX_TIMES)
-    return Composition(frozenset(total.items()))
+    is_unprotected = total.pop(None, 0) > 0
+    # Sorted, so that the last digits of a total are the same in every process.
+    factors: list[tuple[Any, int]] = sorted(total.items(), key=repr)
+    # The contributions of a ModelNoise are one Gaussian, and so are those of several together.
+    noises = [each for each in factors if isinstance(each[0], ModelNoise)]
+    if len(noises) == 1:
+        at, (noise, times) = factors.index(noises[0]), noises[0]
+        factors[at] = replace(noise, max_contributions=times), 1
+    elif noises:
+        factors = [each for each in factors if each not in noises] + [(_one_gaussian(noises), 1)]
+    return Composition(tuple(factors), is_unprotected)
 
 
 def _loss(release: Release, times: int, step: float) -> Any:
@@ -176,23 +189,6 @@ def _loss(release: Release, times: int, step: float) -> Any:
     return loss if times == 1 else loss.self_compose(times)
 
 
-def _factors(parts: Parts) -> list[tuple[Release, int]]:
-    """Return each release whose privacy loss is convolved, and how often with itself."""
-    # Sorted, so that the last digits of a total are the same in every process.
-    ordered = sorted(parts, key=repr)
-    noises = [(each, times) for each, times in ordered if isinstance(each, ModelNoise)]
-    if len(noises) > 1:
-        others = [(each, times) for each, times in ordered if not isinstance(each, ModelNoise)]
-        ordered = [*others, (_one_gaussian(noises), 1)]
-    factors: list[tuple[Release, int]] = []
-    for each, times in ordered:
-        if isinstance(each, ModelNoise):  # its contributions are one Gaussian
-            factors.append((replace(each, max_contributions=times), 1))
-        elif each is not None:
-            factors.append((each, times))
-    return factors
-
-
 def _one_gaussian(noises: list[tuple[ModelNoise, int]]) -> ModelNoise:
     """Return one contribution that costs as much as all of these: Gaussians add up in 1/z²."""
     total = math.fsum(times / noise.noise_multiplier**2 for noise, times in noises)
@@ -202,9 +198,8 @@ def _one_gaussian(noises: list[tuple[ModelNoise, int]]) -> ModelNoise:
 
 # Many nodes have the same releases, so slow results are cached for each set of them.
 @lru_cache(maxsize=4096)
-def _basic_epsilon(parts: Parts, delta: float) -> float:
+def _basic_epsilon(factors: Factors, delta: float) -> float:
     """Return the sum of all ε, each for an equal share of δ; for δ = 0 this is optimal."""
-    factors = _factors(parts)
     share = delta / max(1, sum(times for _, times in factors)) * (1.0 - 1e-15)
     total = math.fsum(times * each.epsilon(share) for each, times in factors)
     return total * (1.0 + 1e-15)
@@ -216,9 +211,8 @@ def _convolved_epsilon(composition: Composition, delta: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _total_loss(parts: Parts) -> tuple[Any, float]:
+def _total_loss(factors: Factors) -> tuple[Any, float]:
     """Return the convolution of all losses, and a bound on the rounding error of its δ."""
-    factors = _factors(parts)
     # With √times the grid is fine enough for the spread of the sum, which grows no faster.
     reach = sum(math.sqrt(times) * _reach(each) for each, times in factors)
     step = max(reach / _POINTS, _MIN_STEP * math.sqrt(reach))

@@ -290,16 +290,12 @@ class Ledger:
         return ledger
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ledger):
-            return NotImplemented
-        facts = ("nodes", "budget", "simulated", "notes")
-        if any(getattr(self, fact) != getattr(other, fact) for fact in facts):
-            return False
-        if self._counts.keys() != other._counts.keys():
-            return False
-        return all(np.array_equal(n, other._counts[kind]) for kind, n in self._counts.items())
+        return isinstance(other, Ledger) and self._content == other._content
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    @property
+    def _content(self) -> tuple[Any, ...]:
+        counts = {kind: each.tolist() for kind, each in self._counts.items()}
+        return self.nodes, self.budget, self.simulated, self.notes, counts
 
     def __repr__(self) -> str:
         return f"<Ledger of {plural(self.nodes, 'node')}, {plural(len(self._counts), 'release')}>"

@@ -21,6 +21,7 @@ their weights. These sums are then public, or capped by a public number, as the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,38 +134,34 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
            [0.1, 0. ]]), 1)
     """
     check_number("bound", bound, above=0.0)
+    rows: Any
     if is_sparse(X):
-        return _clip_sparse(X, bound)
-    rows = np.array(X, dtype=np.float64)
-    if rows.ndim != 2:
-        raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
-    # Scaled by the largest entry first, so that squares neither overflow nor underflow.
-    largest = np.abs(rows).max(axis=1, initial=0.0)
+        from scipy.sparse import csr_array
+
+        rows = csr_array(X, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        values, counts = rows.data, np.diff(rows.indptr)
+        owner = np.repeat(np.arange(len(counts)), counts)
+        largest = np.zeros(len(counts))
+        np.maximum.at(largest, owner, np.abs(values))
+        spread = partial(np.take, indices=owner)  # from a number per row to one per entry
+    else:
+        values = rows = np.array(X, dtype=np.float64)
+        if rows.ndim != 2:
+            raise ValueError(f"X must have shape (rows, features), got {rows.shape}.")
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        spread = partial(np.expand_dims, axis=1)
     check_finite(np.isfinite(largest))
-    unit = rows / np.where(largest > 0, largest, 1.0)[:, None]
-    norms = np.linalg.norm(unit, axis=1)
+    # Scaled by the largest entry first, so that squares neither overflow nor underflow.
+    unit = values / spread(np.where(largest > 0, largest, 1.0))
+    if is_sparse(X):
+        norms = np.sqrt(np.bincount(owner, unit**2, len(counts)))
+    else:
+        norms = np.linalg.norm(unit, axis=1)
     long = largest * norms > bound
     # Slightly shorter than the bound, so that rounding does not push a row over it again.
-    rows[long] = unit[long] * (bound * (1 - 2.0**-50) / norms[long])[:, None]
-    return rows, int(np.count_nonzero(long))
-
-
-def _clip_sparse(X: Any, bound: float) -> tuple[Any, int]:
-    """Shorten sparse rows as `clip_features` does, using their stored entries only."""
-    from scipy.sparse import csr_array
-
-    rows = csr_array(X, dtype=np.float64, copy=True)
-    rows.sum_duplicates()
-    counts = np.diff(rows.indptr)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    largest = np.zeros(len(counts))
-    np.maximum.at(largest, owner, np.abs(rows.data))
-    check_finite(np.isfinite(largest))
-    unit = rows.data / np.where(largest > 0, largest, 1.0)[owner]
-    norms = np.sqrt(np.bincount(owner, unit**2, len(counts)))
-    long = largest * norms > bound
-    of_long = long[owner]
-    rows.data[of_long] = unit[of_long] * (bound * (1 - 2.0**-50) / norms[owner[of_long]])
+    unit *= spread(bound * (1 - 2.0**-50) / np.where(long, norms, 1.0))
+    np.copyto(values, unit, where=spread(long))
     return rows, int(np.count_nonzero(long))
 
 
