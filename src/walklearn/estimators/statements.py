@@ -72,8 +72,8 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         # If rows are the unit, their number is public.
         rows = estimator.trace_.spec["problem"]["rows"]
         units = rows if claim.unit == "rows" else plan.graph.node_count
-        doubt = about_large_delta(claim.delta, units, claim.unit)
-        exposed += [doubt] if doubt else []
+        large_delta = about_large_delta(claim.delta, units, claim.unit)
+        exposed += [large_delta] if large_delta else []
     exposed.append(
         "Training ran on one machine with access to all rows, and the accuracy and loss that it "
         "prints are computed from them: they are for you, not for publishing."

@@ -16,7 +16,7 @@ share of n releases with G ≤ g, then by Massart's one-sided inequality
 The test is one-sided: more noise than claimed is no violation of privacy.
 
 **Repeated.** Equal releases are rare on a fine grid. Let q_i be the claimed probability that
-release i equals an earlier one, given those, and let M count the releases that do. For every λ
+release i equals an earlier one, given those, and let M be the number of such releases. For every λ
 the expectation of e^(λM) / Π(1 + (e^λ − 1) q_i) is 1, and by Markov's inequality the
 reciprocal of this quotient is a p-value. Ends of a clamp do not count, because more noise than
 claimed moves more releases there. If all n releases are equal, with claimed probability p, then
@@ -34,8 +34,8 @@ all releases are equal. Half of the claimed standard deviation is found with a p
 than 1 − 1e-9 (`tests/privacy/test_noise_test.py`), unless the clamp moves most releases to an end.
 
 >>> import numpy as np
->>> chances = np.random.default_rng(1).random(1000)
->>> small_noise_p_value(chances) > 1e-3, small_noise_p_value(0.5 * chances) < 1e-90
+>>> uniform = np.random.default_rng(1).random(1000)
+>>> small_noise_p_value(uniform) > 1e-3, small_noise_p_value(0.5 * uniform) < 1e-90
 (True, True)
 >>> repetition_p_value(np.arange(1000.0), np.full(1000, 1e-6))
 1.0
@@ -60,7 +60,7 @@ from walklearn.privacy.limits import Array
 if TYPE_CHECKING:
     from walklearn.privacy.mechanisms.mechanism import Mechanism
 
-# The probability with which all tests of one audit together blame honest noise.
+# The probability of a false alarm of all tests of one audit together.
 FAILURE_PROBABILITY = 1e-9
 # Releases of each value that the tests of a mechanism use.
 RELEASES = 1000
@@ -71,83 +71,48 @@ DEPENDENT = "the draws of the noise depend on each other"
 _EXPONENTS = (0.5, 2.0, 8.0)  # λ: from few to many of the releases repeated
 
 
-def small_noise_p_value(chances: Array) -> float:
+def small_noise_p_value(probabilities: Array) -> float:
     """Return the p-value of noise that is smaller than claimed.
 
-    Parameters
-    ----------
-    chances
-        For each release, the claimed probability of noise that is no larger (in absolute value).
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    `probabilities` are the claimed ones, for each release, of noise with at most its absolute
+    value.
     """
-    count = chances.size
-    excess = float(np.max(np.arange(1, count + 1) / count - np.sort(chances)))
+    count = probabilities.size
+    excess = float(np.max(np.arange(1, count + 1) / count - np.sort(probabilities)))
     return math.exp(-2.0 * count * max(0.0, excess) ** 2)
 
 
 def repetition_p_value(outcomes: Array, probabilities: Array) -> float:
-    """Return the p-value of as many equal outcomes among independent ones.
+    """Return the p-value of this many equal outcomes among independent ones.
 
-    Parameters
-    ----------
-    outcomes
-        What was released, in its order; NaN for outcomes that do not count.
-    probabilities
-        The claimed probability of each of these outcomes, or an upper bound on it.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    `outcomes` are in the order of their release; NaN marks those that do not count.
+    `probabilities` are upper bounds on the claimed probability of each.
     """
     _, first = np.unique(outcomes, return_index=True, equal_nan=False)
     new = np.zeros(outcomes.size)
     new[first] = np.where(np.isnan(outcomes[first]), 0.0, probabilities[first])
-    chances = np.minimum(1.0, np.cumsum(new) - new)
+    repeated = np.minimum(1.0, np.cumsum(new) - new)
     evidence = [
-        exponent * (outcomes.size - first.size) - np.log1p(math.expm1(exponent) * chances).sum()
+        exponent * (outcomes.size - first.size) - np.log1p(math.expm1(exponent) * repeated).sum()
         for exponent in _EXPONENTS
     ]
-    # The mean of the quotients has expectation 1 as well, and is at least a third of the largest.
+    # The mean of the quotients has expectation 1 too, and is at least a third of the largest.
     return min(1.0, len(_EXPONENTS) * math.exp(-max(0.0, *evidence)))
 
 
 def sign_p_value(signs: Array) -> float:
-    """Return the p-value of as many equal signs among independent fair ones.
-
-    Parameters
-    ----------
-    signs
-        Positive, negative, or 0 for signs that are not certain.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
-    most = max(np.count_nonzero(signs > 0), np.count_nonzero(signs < 0))
-    if most == 0:
+    """Return the p-value of this many equal signs among independent fair ones; 0 is unknown."""
+    count = max(np.count_nonzero(signs > 0), np.count_nonzero(signs < 0))
+    if count == 0:
         return 1.0
     # The upper tail of the binomial distribution, on both sides.
-    return min(1.0, 2.0 * float(special.betainc(most, signs.size - most + 1, 0.5)))
+    return min(1.0, 2.0 * float(special.betainc(count, signs.size - count + 1, 0.5)))
 
 
 def faults(p_values: dict[str, list[float]]) -> tuple[str, ...]:
-    """Return the faults with a p-value so small that honest noise has one with probability 1e-9.
+    """Return the faults with a p-value that honest noise has with probability below 1e-9.
 
-    Parameters
-    ----------
-    p_values
-        For each fault, the p-values of all tests for it.
-
-    Returns
-    -------
-    tuple of str
-        The faults found.
+    `p_values` has the results of all tests for each fault.
     """
     limit = FAILURE_PROBABILITY / len(p_values)
     return tuple(
@@ -158,42 +123,31 @@ def faults(p_values: dict[str, list[float]]) -> tuple[str, ...]:
 def mechanism_faults(mechanism: Mechanism, release: Callable[[Array], Array]) -> tuple[str, ...]:
     """Return the faults in the noise of a mechanism, from 1,000 releases of each of three values.
 
-    The values are the public bounds and their mean. Each release is a call of its own.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism, whose `distribution` states the claim.
-    release
-        A function that releases an array of values.
-
-    Returns
-    -------
-    tuple of str
-        The faults found.
+    The values are the public bounds and their mean. Each release is a separate call of `release`,
+    which takes an array of values. The claim is the mechanism's `distribution`.
     """
     low, high = mechanism.bounds
-    found: dict[str, list[float]] = {TOO_SMALL: [], REPEATED: [], ONE_SIDED: [], DEPENDENT: []}
+    p_values: dict[str, list[float]] = {TOO_SMALL: [], REPEATED: [], ONE_SIDED: [], DEPENDENT: []}
     for value in (low, 0.5 * (low + high), high):
         released = np.concatenate([release(np.full(1, value)) for _ in range(RELEASES)])
         within = _claimed_probability(mechanism, value)
         distances = np.abs(released - value)
-        chances = np.array([within(value - d, value + d) for d in distances])
-        found[TOO_SMALL].append(small_noise_p_value(chances))
+        nearer = np.array([within(value - d, value + d) for d in distances])
+        p_values[TOO_SMALL].append(small_noise_p_value(nearer))
         probabilities = np.array([within(r, r) for r in released])
         # Clamped releases accumulate at the ends; unclamped positive ones are at least one step.
         at_end = np.isin(released, mechanism.clamp or [mechanism.grid_step])
         is_constant = bool((released == released[0]).all())
-        found[REPEATED] += [
+        p_values[REPEATED] += [
             repetition_p_value(np.where(at_end, np.nan, released), probabilities),
             float(probabilities[0]) ** (RELEASES - 1) if is_constant else 1.0,
         ]
-        law, centre = mechanism.distribution(value)
-        if centre == value and getattr(law, "is_symmetric", False):
+        noise, centre = mechanism.distribution(value)
+        if centre == value and getattr(noise, "is_symmetric", False):
             signs = _signs(mechanism, value, released)
-            found[ONE_SIDED].append(sign_p_value(signs))
-            found[DEPENDENT].append(sign_p_value(signs[1:] * signs[:-1]))
-    return faults(found)
+            p_values[ONE_SIDED].append(sign_p_value(signs))
+            p_values[DEPENDENT].append(sign_p_value(signs[1:] * signs[:-1]))
+    return faults(p_values)
 
 
 def _signs(mechanism: Mechanism, value: float, released: Array) -> Array:
@@ -209,11 +163,11 @@ def _claimed_probability(mechanism: Mechanism, value: float) -> Callable[[float,
     The interval is one step of the grid wider at both ends, which covers the rounding.
     """
     arb = package("flint", "privacy", "an audit of the noise needs").arb
-    law, centre = mechanism.distribution(value)
+    noise, centre = mechanism.distribution(value)
     step, (bottom, top) = mechanism.grid_step, mechanism.clamp or (-math.inf, math.inf)
 
     def upper_tail(x: float) -> float:
-        return float(law.upper(arb(x - centre)))
+        return float(noise.upper(arb(x - centre)))
 
     def within(low: float, high: float) -> float:
         above_low = 1.0 if low - step <= bottom else upper_tail(low - step)
