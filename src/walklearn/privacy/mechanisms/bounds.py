@@ -134,11 +134,11 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
            [0.1, 0. ]]), 1)
     """
     check_number("bound", bound, above=0.0)
-    rows: Any
+    rows: Any = X
     if is_sparse(X):
         from scipy.sparse import csr_array
 
-        rows = csr_array(X, dtype=np.float64, copy=True)
+        rows = csr_array(rows, dtype=np.float64, copy=True)
         rows.sum_duplicates()
         values, counts = rows.data, np.diff(rows.indptr)
         owner = np.repeat(np.arange(len(counts)), counts)
