@@ -367,7 +367,7 @@ def test_an_iterated_constant_of_sparse_rows_is_not_released_for_rows(tmp_path: 
     text = PLAN.format(nodes=4, updates=100, more=FOR_ROWS).replace('"a", "b"', names)
     (tmp_path / "plan.toml").write_text(text)
     X = csr_array(np.eye(1101))
-    with pytest.raises(ValueError, match=r"1101 sparse rows.*only iterated to.*uniform walk"):
+    with pytest.raises(ValueError, match=r"1101 sparse rows.*only iterated.*uniform walk"):
         create_node(tmp_path / "bob", plan=tmp_path / "plan.toml", data=NodeRows(X, np.ones(1101)))
     assert not (tmp_path / "bob").exists()
 

@@ -11,15 +11,8 @@ from tests.objectives.cases import MARGIN_LOSSES, targets_for
 from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
 
 LOSSES = [
-    Logistic(),
-    Squared(),
-    Huber(),
-    Huber(0.3),
-    Huber(5.0),
-    SquaredHinge(),
-    Softmax(),
-    Softmax(4),
-]
+    Logistic(), Squared(), Huber(), Huber(0.3), Huber(5.0), SquaredHinge(), Softmax(), Softmax(4),
+]  # fmt: skip
 
 
 def scores_for(loss, rows, generator, size=3.0):

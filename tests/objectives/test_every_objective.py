@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 import walklearn as wl
 from tests.objectives.cases import LOSSES, Case
-from walklearn.errors import CAPABILITIES, check_needs
+from walklearn.errors import CAPABILITIES
 from walklearn.privacy import ModelNoise
 
 
@@ -188,18 +188,7 @@ def test_noise_protects_an_own_objective() -> None:
         assert np.linalg.norm(clipped) <= 0.5 * (1 + 1e-12)
 
 
-class NeedsSlopes:
-    needs = {"row_gradients": "Use no protection.", "linear_rows": "Use Sgd()."}  # noqa: RUF012
-
-
-def test_a_missing_capability_is_refused_with_fields() -> None:
-    part, objective = NeedsSlopes(), centre()
-    with pytest.raises(wl.CapabilityError) as caught:
-        check_needs(part, objective)
-    error = caught.value
-    assert (error.capability, error.needed_by, error.missing_in, error.remedy) == (
-        "linear_rows", part, objective, "Use Sgd().",
-    )  # fmt: skip
+def test_a_problem_has_all_capabilities() -> None:
     problem = OBJECTIVES["Logistic"]()
     for capability in set(CAPABILITIES) - {"answer", "has_rounds"}:
         assert getattr(problem, capability), capability

@@ -99,14 +99,6 @@ def test_softmax_of_two_classes_is_logistic():
     assert np.allclose(Softmax().slope(both, classes)[:, 1], Logistic().slope(s, y), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("loss", "smoothness"),
-    [(Logistic(), 1 / 4), (Squared(), 1), (Huber(), 1), (SquaredHinge(), 1), (Softmax(), 1 / 2)],
-)
-def test_smoothness_is_the_known_constant(loss, smoothness):
-    assert loss.smoothness == smoothness
-
-
 def test_arguments_are_not_changed():
     for loss in (Logistic(), Squared(), Huber(), SquaredHinge(), Softmax()):
         shape = (4, 2) if isinstance(loss, Softmax) else (4,)

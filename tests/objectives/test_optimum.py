@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.sparse import csr_array, random_array
 
 from tests.objectives.cases import Case, every_aggregate, every_loss, targets_for
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.domains import Ball, Box, Everywhere
 from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared, SquaredHinge
-from walklearn.objectives.linear.minimiser import found_from_sample
+from walklearn.objectives.linear.minimiser import optimum_from_sample
 from walklearn.objectives.linear.optimum import NoMinimiserError
 
 
@@ -84,26 +83,6 @@ class TestMinimiser:
         """Where λ = .2, f is .2-strongly convex: ‖w − w*‖ ≤ 5 × the residual, about 1e-9."""
         assert_minimiser(self.problem(loss, kind, penalty), 1e-10)
 
-    def test_no_other_solver_finds_less(self, loss, kind, penalty):
-        problem = self.problem(loss, kind, penalty)
-        domain, optimum = problem.domain, problem.solution
-        ball = [{
-            "type": "ineq",
-            "fun": lambda w: domain.radius**2 - w @ w,
-            "jac": lambda w: -2 * w,
-        }] if isinstance(domain, Ball) else []  # fmt: skip
-        bounds = [(domain.low, domain.high)] * problem.size if isinstance(domain, Box) else None
-        start = domain.project(np.full(problem.size, 0.01))
-        found = minimize(
-            problem.value, start, jac=problem.full_gradient, method="SLSQP", constraints=ball,
-            bounds=bounds, options={"ftol": 1e-15, "maxiter": 500},
-        )  # fmt: skip
-        other = domain.project(found.x)
-        assert optimum.value <= problem.value(other) + 1e-12
-        assert problem.value(other) == pytest.approx(optimum.value, abs=1e-7)
-        if optimum.unique:
-            assert np.allclose(other, optimum.model, atol=2e-3)
-
     def test_uniqueness(self, loss, kind, penalty):
         """Full-rank rows: unique, but for softmax, whose scores may be shifted, without penalty.
 
@@ -143,17 +122,6 @@ def test_least_squares_by_the_normal_equations(aggregate, penalty):
     optimum = case.problem().solution
     assert np.allclose(optimum.model, expected, rtol=1e-10, atol=1e-11)
     assert optimum.unique
-
-
-def test_logistic_regression_by_iterated_least_squares():
-    """Newton's method written out, to 12 digits."""
-    X, y = data_for(Logistic(), 3)
-    w = np.zeros(3)
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-y * (X @ w)))
-        hessian = (X.T * (p * (1 - p))) @ X + 0.5 * np.eye(3)
-        w = w - np.linalg.solve(hessian, -X.T @ (y * (1 - p)) + 0.5 * w)
-    assert np.allclose(Problem(X, y, penalty=0.5).solution.model, w, rtol=1e-11, atol=1e-12)
 
 
 class TestUniqueness:
@@ -344,7 +312,7 @@ def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, aggregate, dom
     many = Problem(X, y, node_of_row=owners, **arguments)
     pull = np.linalg.norm(usual.full_gradient(usual.solution.model))
     inside = pull < 1e-9 * np.linalg.norm(usual.full_gradient(np.zeros(usual.size)))
-    quickly = found_from_sample(many) is not None
+    quickly = optimum_from_sample(many) is not None
     assert quickly <= inside
     assert quickly or not isinstance(loss, Logistic | Squared | Softmax) or not inside
     assert_minimiser(many)
@@ -357,10 +325,10 @@ def test_a_sample_that_knows_too_little_is_no_start(monkeypatch):
     monkeypatch.setattr("walklearn.objectives.linear.minimiser.SAMPLED_ROWS", 20)
     X, y = data_for(Softmax(2), seed=2, rows=3000)
     y = np.where(np.arange(3000) == 17, 2, y % 2)
-    assert found_from_sample(Problem(X, y, loss=Softmax(3), penalty=0.1)) is None
+    assert optimum_from_sample(Problem(X, y, loss=Softmax(3), penalty=0.1)) is None
     x = np.where(np.arange(3000) == 17, -1.0, 1.0)[:, None]
     problem = Problem(x, np.ones(3000))
-    assert found_from_sample(problem) is None
+    assert optimum_from_sample(problem) is None
     assert_minimiser(problem)
 
 

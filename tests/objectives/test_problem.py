@@ -110,17 +110,12 @@ class TestImmutable:
         assert X.flags.writeable
 
     @pytest.mark.parametrize("name", ARRAYS)
-    def test_arrays(self, name):
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(make(), name)[0] = 0
-
-    @pytest.mark.parametrize("name", ARRAYS)
-    def test_arrays_after_pickling(self, name):
-        """Workers get their problems by pickle."""
+    def test_arrays_before_and_after_pickling(self, name):
         problem = make()
         getattr(problem, name)
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(pickle.loads(pickle.dumps(problem)), name)[0] = 0
+        for each in (problem, pickle.loads(pickle.dumps(problem))):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(each, name)[0] = 0
 
     def test_the_minimiser(self):
         with pytest.raises(ValueError, match="read-only"):
@@ -155,7 +150,7 @@ class TestImmutable:
         ({"nodes": 2}, ValueError, "only 2 nodes"),
         ({"nodes": 0}, ValueError, "nodes"),
         ({"nodes": 3.5}, (TypeError, ValueError), "nodes"),
-        ({"total_rows": 2}, ValueError, "at least the 3 that are here"),
+        ({"total_rows": 2}, ValueError, "at least 3"),
         ({"total_rows": np.inf}, ValueError, "total_rows"),
     ],
 )

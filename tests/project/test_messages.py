@@ -339,7 +339,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
     "node without rows": (
         lambda: wl.Problem(X, Y, node_of_row=[0, 2, 2]),
         "node 1 has no rows (1 such node in all; rows of weight 0 do not count). Give it rows, or "
-        'pass empty_nodes="relay" to let such nodes only pass the token on.'),
+        'pass empty_nodes="relay" to let such nodes only forward the token.'),
     "graph of another size": (
         lambda: simulate(graph=graphs.ring(4)),
         "the graph has 4 nodes, but the objective has 3. Use a graph with 3 nodes, or spread the "
@@ -363,8 +363,9 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
     "no minimiser": (
         lambda: wl.Problem(X, Y).solution,
         "the objective has no minimiser: the classes can be separated by a hyperplane, there is "
-        "no penalty and the domain is unbounded, so the loss falls for ever as the model grows. "
-        "Use a positive penalty or a bounded domain (in Python: domain=domains.Ball(10.0))."),
+        "no penalty and the domain is unbounded, so the loss falls without limit as the model "
+        "grows. Use a positive penalty or a bounded domain (in Python: "
+        "domain=domains.Ball(10.0))."),
     "laziness 1": (
         lambda: walks.Uniform(laziness=1.0),
         "laziness must be a finite number of at least 0 and less than 1, got 1.0."),

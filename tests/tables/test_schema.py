@@ -47,10 +47,7 @@ def test_a_file_and_options(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("age = 3", "line 1: age .*table"),
-        (
-            "[age]\nrange = [1]",
-            "line 2: age.range .*low, high",
-        ),
+        ("[age]\nrange = [1]", "line 2: age.range .*low, high"),
         ("[age]\nrange = [2, 1]", r"low < high"),
         ("[age]\nranges = [1, 2]", "age.ranges .*; .* range"),
         ("[age]\ncategories = [1.5, 2]", "line 2: age.categories"),

@@ -23,10 +23,8 @@ class DisconnectedGraphError(ValueError):
     ----------
     message
         The message for the user.
-    component_count
-        The number of pieces.
-    largest_component
-        The number of nodes of the largest piece.
+    component_count, largest_component
+        The number of pieces, and the number of nodes of the largest one.
 
     Examples
     --------

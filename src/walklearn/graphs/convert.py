@@ -153,7 +153,6 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from_scipy(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
     Graph(3 nodes, 2 edges)
     """

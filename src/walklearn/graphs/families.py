@@ -35,10 +35,8 @@ def grid(rows: int, columns: int) -> Graph:
 
     Parameters
     ----------
-    rows
-        The number of rows.
-    columns
-        The number of columns.
+    rows, columns
+        The numbers of rows and columns.
 
     Returns
     -------
@@ -57,10 +55,8 @@ def torus(rows: int, columns: int) -> Graph:
 
     Parameters
     ----------
-    rows
-        The number of rows.
-    columns
-        The number of columns.
+    rows, columns
+        The numbers of rows and columns.
 
     Returns
     -------

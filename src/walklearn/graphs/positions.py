@@ -31,7 +31,6 @@ def spring_layout(graph: Graph) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from walklearn import graphs
     >>> radius = np.hypot(*spring_layout(graphs.ring(12)).T)  # a ring becomes a circle
     >>> bool(radius.std() < 0.05 * radius.mean())

@@ -1,9 +1,4 @@
-"""Data to study walks on: the paper's two Gaussians, heterogeneous rows, real data, splits.
-
->>> X, y = two_gaussians(100, dimension=10, variance=10.0, seed=1)
->>> X.shape, sorted(set(y.tolist()))
-((100, 10), [-1.0, 1.0])
-"""
+"""Data for experiments: the paper's two Gaussians, heterogeneous rows, real data, splits."""
 
 from __future__ import annotations
 
@@ -24,26 +19,23 @@ def two_gaussians(
     mean: ArrayLike = 1.0,
     seed: Seed = None,
 ) -> tuple[Rows, Rows]:
-    """The paper's data: a fair label y = ±1, then a row x ~ N(y μ, variance · I).
+    """Draw the paper's data: a fair label y = ±1, then a row x ~ N(y μ, variance · I).
 
     Parameters
     ----------
-    rows
-        How many rows to draw.
-    dimension
-        How many features a row has.
+    rows, dimension
+        The numbers of rows and features.
     variance
-        The variance of each feature within a class.
+        Variance of each feature within a class.
     mean
-        The vector μ, or one number for all its entries; the paper leaves μ open.
+        The vector μ, or one number for all its entries; the paper does not state μ.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
 
     Returns
     -------
     tuple[Rows, Rows]
-        The rows X and the labels y, which are −1 or +1.
+        X and y.
 
     Examples
     --------
@@ -70,29 +62,26 @@ def heterogeneous_rows(
     noise: float = 0.0,
     seed: Seed = None,
 ) -> tuple[Rows, Rows]:
-    """Regression rows of very different size, where importance sampling can pay.
+    """Draw regression rows of very different size, for which importance sampling can be better.
 
     x = e^(spread · Z) · N(0, I) with one log-normal scale per row, y = x·w + noise · N(0, 1)
     with w ~ N(0, I). With `noise=0` one model fits every row exactly (interpolation).
 
     Parameters
     ----------
-    rows
-        How many rows to draw.
-    dimension
-        How many features a row has.
+    rows, dimension
+        The numbers of rows and features.
     spread
-        The standard deviation of the logarithm of a row's scale.
+        Standard deviation of the logarithm of a row's scale.
     noise
-        The standard deviation of the noise on a target.
+        Standard deviation of the noise on a target.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
 
     Returns
     -------
     tuple[Rows, Rows]
-        The rows X and the targets y.
+        X and y.
 
     Examples
     --------
@@ -112,19 +101,18 @@ def heterogeneous_rows(
 
 
 def breast_cancer() -> tuple[Rows, Rows]:
-    """569 tumours with 30 features, malignant −1 or benign +1; features standardised.
+    """Return 569 tumours with 30 standardised features, malignant −1 or benign +1.
 
-    This, `digits` and `diabetes` come with scikit-learn, so nothing is downloaded.
+    This, `digits` and `diabetes` are part of scikit-learn, so nothing is downloaded.
 
     Returns
     -------
     tuple[Rows, Rows]
-        The rows X and the targets y.
+        X and y.
 
     Examples
     --------
-    >>> X, y = breast_cancer()
-    >>> X.shape
+    >>> breast_cancer()[0].shape
     (569, 30)
     """
     X, y = _bundled("load_breast_cancer")
@@ -132,17 +120,16 @@ def breast_cancer() -> tuple[Rows, Rows]:
 
 
 def digits() -> tuple[Rows, Rows]:
-    """1797 images of 8 × 8 pixels, labels 0 to 9; features standardised (empty pixels stay 0).
+    """Return 1797 images of 8 × 8 standardised pixels (empty ones stay 0) with labels 0 to 9.
 
     Returns
     -------
     tuple[Rows, Rows]
-        The rows X and the targets y.
+        X and y.
 
     Examples
     --------
-    >>> X, y = digits()
-    >>> X.shape
+    >>> digits()[0].shape
     (1797, 64)
     """
     X, y = _bundled("load_digits")
@@ -150,17 +137,16 @@ def digits() -> tuple[Rows, Rows]:
 
 
 def diabetes() -> tuple[Rows, Rows]:
-    """442 patients with 10 features and the course of a year; features and target standardised.
+    """Return 442 patients with 10 features and the progression of a year, all standardised.
 
     Returns
     -------
     tuple[Rows, Rows]
-        The rows X and the targets y.
+        X and y.
 
     Examples
     --------
-    >>> X, y = diabetes()
-    >>> X.shape
+    >>> diabetes()[0].shape
     (442, 10)
     """
     X, y = _bundled("load_diabetes")
@@ -172,22 +158,18 @@ def split_evenly(rows: int, nodes: int, seed: Seed = None) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    rows
-        How many rows there are.
-    nodes
-        How many nodes share them.
+    rows, nodes
+        The numbers of rows and nodes.
     seed
-        A number, a NumPy seed sequence or a generator; None draws one from the operating
-        system.
+        Source of random numbers: an integer, a SeedSequence, a Generator or None.
 
     Returns
     -------
     NDArray[np.int64]
-        The node of each row, to be given to `Problem` as `node_of_row`.
+        The node of each row, for `Problem(node_of_row=)`.
 
     Examples
     --------
-    >>> import numpy as np
     >>> np.bincount(split_evenly(10, 3, seed=1)).tolist()
     [4, 3, 3]
     """
@@ -198,7 +180,7 @@ def split_evenly(rows: int, nodes: int, seed: Seed = None) -> NDArray[np.int64]:
 def split_by_similarity(
     X: ArrayLike, nodes: int, targets: ArrayLike | None = None
 ) -> NDArray[np.int64]:
-    """Split rows so that like rows sit together: nodes then differ from each other.
+    """Split rows so that similar rows are together and nodes differ from each other.
 
     Rows are sorted by target (if given), then along their first principal direction, and cut into
     runs of even length.
@@ -208,14 +190,14 @@ def split_by_similarity(
     X
         The rows, shape (M, d).
     nodes
-        How many nodes share them.
+        The number of nodes.
     targets
-        The targets, if rows with the same target should sit together first.
+        The targets, if rows with equal targets should be together first.
 
     Returns
     -------
     NDArray[np.int64]
-        The node of each row, to be given to `Problem` as `node_of_row`.
+        The node of each row, for `Problem(node_of_row=)`.
 
     Examples
     --------
@@ -240,7 +222,7 @@ def _bundled(loader: str) -> tuple[Rows, Rows]:
 
 
 def _standardised(values: Rows) -> Rows:
-    """Mean 0 and variance 1 in every column; 0 in a column that never changes."""
+    """Scale every column to mean 0 and variance 1; a constant column becomes 0."""
     centred = values - values.mean(axis=0)
     deviation = centred.std(axis=0)
     return np.asarray(centred / np.where(deviation > 0, deviation, 1.0))

@@ -59,7 +59,7 @@ class Objective(ABC):
     penalty : float
         Factor of ½‖w‖², a public number. 0 by default.
     draws : int
-        How many uniform numbers a gradient takes. 0 by default.
+        Number of uniform numbers that a gradient uses. 0 by default.
 
     Examples
     --------
@@ -86,21 +86,10 @@ class Objective(ABC):
 
     @abstractmethod
     def gradient(self, node: int, w: Array, draws: Array) -> Array:
-        """Compute ∇φ_i(w), without the penalty, or an unbiased estimate of it.
+        """Compute ∇φ_i(w), without the penalty, or an unbiased estimate of it, as a flat array.
 
-        Parameters
-        ----------
-        node
-            i, from 0 to N − 1.
-        w
-            The model, flat. It must not be changed.
-        draws
-            `self.draws` independent uniform numbers in [0, 1), all the randomness there is.
-
-        Returns
-        -------
-        array
-            Flat, `size` numbers.
+        node: i, from 0 to N − 1. w: the flat model, which must not be changed. draws: `self.draws`
+        independent uniform numbers in [0, 1), the only source of randomness.
         """
 
     @abstractmethod
@@ -137,18 +126,7 @@ class Objective(ABC):
         return start
 
     def sample_start(self, rng: np.random.Generator) -> Array:
-        """Draw the first model of a walk; by default it is `start`.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        array
-            Flat, `size` numbers.
-        """
+        """Draw the first model of a walk, a flat array; by default it is `start`."""
         return np.array(self.start)
 
     @property
@@ -159,13 +137,13 @@ class Objective(ABC):
     def with_batch(self, batch: int) -> Self:
         """Return a copy whose gradients take `batch` uniform numbers, to select a mini-batch."""
         check_whole("batch", batch, minimum=0)
-        self.__dict__.setdefault("_shared", {})  # which the copy uses, too
+        self.__dict__.setdefault("_shared", {})  # shared with the copy
         result = copy.copy(self)
         object.__setattr__(result, "draws", int(batch))
         return result
 
     def check(self) -> None:
-        """Raise a TypeError or ValueError if the fields of a subclass cannot be used."""
+        """Raise a TypeError or ValueError for invalid fields of a subclass."""
         name = type(self).__name__
         for field in ("nodes", "parameters"):
             if not hasattr(self, field):

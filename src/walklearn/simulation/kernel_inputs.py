@@ -108,7 +108,7 @@ def noise_of(privacy: Any, problem: Problem, contributions: Array | None) -> Any
         deviation=privacy.standard_deviation,
         max_contributions=privacy.max_contributions,
         factors=np.array([privacy.factor(problem, node) for node in range(problem.nodes)]),
-        lengths=problem.row_lengths,
+        lengths=np.sqrt(problem.row_squares),
         normals=normals,
         contributions=contributions,
     )

@@ -24,10 +24,8 @@ class Rows:
 
     Parameters
     ----------
-    X
-        The encoded features, sparse if the file is.
-    y
-        The targets of the file, whole numbers as integers.
+    X, y
+        The encoded features, sparse if the file is, and the targets, whole numbers as integers.
     nodes
         The owners of the rows in the file, numbers or names; None without a node column.
     encoding

@@ -1,11 +1,7 @@
-"""The set W that the model lives in: where to start, and how to return after a step.
+"""The closed convex set W of models.
 
-W is closed and convex. `project` maps a model to the nearest point of W, `sample` draws
-the start w¹ uniformly from W (the paper's choice), or gives 0 where W is everything.
-
->>> import numpy as np
->>> Ball(1.0).project(np.array([3.0, 4.0]))
-array([0.6, 0.8])
+`project` maps a model to the nearest point of W. `sample` draws the start w¹ uniformly from W, as
+in the paper, or returns 0 if W is unbounded.
 """
 
 from __future__ import annotations
@@ -37,24 +33,11 @@ class Domain(ABC):
 
     @abstractmethod
     def project(self, model: Array) -> Array:
-        """The point of W nearest to the model, a flat vector."""
+        """Return the point of W nearest to the model, a flat vector."""
 
     @abstractmethod
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """Draw the start w¹ uniformly from W; where W is unbounded, it is 0.
-
-        Parameters
-        ----------
-        size
-            How many numbers the model has.
-        generator
-            Where the random numbers come from.
-
-        Returns
-        -------
-        array
-            A flat vector of doubles.
-        """
+        """Draw the start w¹, `size` doubles, uniformly from W; 0 if W is unbounded."""
 
 
 DOMAINS: Registry[type[Domain]] = Registry("domain")
@@ -63,17 +46,17 @@ DOMAINS: Registry[type[Domain]] = Registry("domain")
 @DOMAINS.register
 @dataclass(frozen=True)
 class Everywhere(Domain):
-    """No constraint. The theorems do not cover it; a penalty keeps the model in reach."""
+    """No constraint. The theorems do not cover it; a penalty keeps the model bounded."""
 
     name: ClassVar[str] = "everywhere"
     bounded: ClassVar[bool] = False
 
     def project(self, model: Array) -> Array:
-        """The model itself."""
+        """Return the model."""
         return model
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """Start from zero, since there is no uniform law on everything."""
+        """Return 0, since there is no uniform distribution on all models."""
         return np.zeros(size)
 
 
@@ -85,11 +68,10 @@ class Ball(Domain):
     Parameters
     ----------
     radius
-        The largest norm a model may have; for a matrix model it is the Frobenius norm.
+        Largest norm of a model, for a matrix the Frobenius norm.
 
     Examples
     --------
-    >>> import numpy as np
     >>> Ball(1.0).project(np.array([3.0, 4.0]))
     array([0.6, 0.8])
     """
@@ -102,14 +84,14 @@ class Ball(Domain):
         object.__setattr__(self, "radius", radius)
 
     def project(self, model: Array) -> Array:
-        """Shrink towards 0 onto the sphere, if outside."""
+        """Scale a model outside onto the sphere."""
         squared_norm = float(np.dot(model, model))
         if squared_norm <= self.radius**2:
             return model
         return np.asarray(model * (self.radius / squared_norm**0.5))
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """Draw a uniform direction, and go radius · U^(1/size) far."""
+        """Draw a uniform direction and the distance radius · U^(1/size)."""
         direction = generator.standard_normal(size)
         distance = self.radius * generator.random() ** (1.0 / size)
         return np.asarray(direction * (distance / np.linalg.norm(direction)))
@@ -120,18 +102,15 @@ class Ball(Domain):
 class Box(Domain):
     """All models with low ≤ w_a ≤ high for every entry.
 
-    A step touches every entry, also where rows are sparse: for them a ball is faster.
+    A step changes every entry, even for sparse rows, for which a ball is faster.
 
     Parameters
     ----------
-    low
-        The smallest value of an entry.
-    high
-        The largest value of an entry.
+    low, high
+        Bounds on each entry.
 
     Examples
     --------
-    >>> import numpy as np
     >>> Box(-1.0, 1.0).project(np.array([3.0, 0.5]))
     array([1. , 0.5])
     """
@@ -150,7 +129,7 @@ class Box(Domain):
         object.__setattr__(self, "high", float(self.high))
 
     def project(self, model: Array) -> Array:
-        """Cut every entry to the bounds."""
+        """Clip every entry to the bounds."""
         return np.clip(model, self.low, self.high)
 
     def sample(self, size: int, generator: np.random.Generator) -> Array:

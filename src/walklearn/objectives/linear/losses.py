@@ -1,18 +1,8 @@
-"""Losses ℓ(score, target): value, slope, curvature and smoothness, each written as one formula.
+"""Losses ℓ(score, target): value, slope, curvature and smoothness.
 
-A row x with target t is scored by the model, s = x·w (a vector of K scores for
-`Softmax`), and pays ℓ(s, t). Everything the algorithms need is the derivative of ℓ in
-the score, `slope`, for then ∇_w ℓ = slope · x; and its Lipschitz constant β,
-`smoothness`, for then the gradient of a row is β‖x‖²-Lipschitz.
-
->>> import numpy as np
->>> loss = Logistic()
->>> loss.slope(np.array([0.0]), np.array([1.0]))
-array([-0.5])
->>> loss.smoothness
-0.25
-
-`from_functions` makes a loss from two functions of one score and its target.
+A row x with target t has the score s = x·w (a vector of K scores for `Softmax`) and the loss
+ℓ(s, t). Algorithms need its derivative by the score, `slope`, since ∇_w ℓ = slope · x, and the
+Lipschitz constant β of the slope, `smoothness`: the gradient of a row is β‖x‖²-Lipschitz.
 """
 
 from __future__ import annotations
@@ -33,27 +23,27 @@ Array = NDArray[np.floating[Any]]
 Targets = Literal["number", "sign", "class"]
 ScalarFunction = Callable[[float, float], float]
 
-# Where `from_functions` checks the functions.
+# Scores and targets at which `from_functions` checks the functions.
 _PROBE_SCORES = (-20.0, -3.0, -1.1, -0.5, -1e-3, 0.0, 1e-3, 0.5, 0.9, 3.0, 20.0)
 _PROBE_TARGETS = {"sign": (-1.0, 1.0), "number": (-2.0, 0.0, 0.7)}
 _PROBE_TOLERANCE = 1e-9
 
 
 class Loss(ABC):
-    """What every loss offers. Scores have shape (rows,), for `Softmax` (rows, K).
+    """Base class of losses. Scores have shape (rows,), for `Softmax` (rows, K).
 
     Attributes
     ----------
     name
-        What files, plans and the command line call the loss, once it is registered in `LOSSES`.
+        Name of the loss in files, plans and on the command line, once it is in `LOSSES`.
+    smoothness
+        β, the Lipschitz constant of the slope.
     takes
-        What a target is: a "number", a "sign" −1 or +1 for two classes, or a "class" 0 to K −
-        1.
+        Kind of targets: a "number", a "sign" −1 or +1, or a "class" 0 to K − 1.
     gives_probabilities
-        Whether scores are log-odds of the classes.
+        True if scores are log-odds of the classes.
     decreases_forever
-        Whether a larger margin always costs less, so that rows which can be separated have no
-        best model.
+        True if a larger margin always has a smaller loss, so separable rows have no best model.
     max_slope
         Largest ``|slope|`` of any score and target; infinity if there is none.
     """
@@ -67,54 +57,15 @@ class Loss(ABC):
 
     @abstractmethod
     def value(self, scores: Array, targets: Array) -> Array:
-        """Compute ℓ for each row.
-
-        Parameters
-        ----------
-        scores
-            Shape (rows,), for `Softmax` (rows, K).
-        targets
-            Shape (rows,), as `takes` says.
-
-        Returns
-        -------
-        array
-            Shape (rows,).
-        """
+        """Compute ℓ for each row, shape (rows,)."""
 
     @abstractmethod
     def slope(self, scores: Array, targets: Array) -> Array:
-        """Compute ∂ℓ/∂score for each row.
-
-        Parameters
-        ----------
-        scores
-            Shape (rows,), for `Softmax` (rows, K).
-        targets
-            Shape (rows,), as `takes` says.
-
-        Returns
-        -------
-        array
-            Of the same shape as the scores.
-        """
+        """Compute ∂ℓ/∂score for each row, of the shape of the scores."""
 
     @abstractmethod
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """Compute ∂²ℓ/∂score² for each row.
-
-        Parameters
-        ----------
-        scores
-            Shape (rows,), for `Softmax` (rows, K).
-        targets
-            Shape (rows,), as `takes` says.
-
-        Returns
-        -------
-        array
-            Shape (rows,), for `Softmax` (rows, K, K).
-        """
+        """Compute ∂²ℓ/∂score² for each row, shape (rows,), for `Softmax` (rows, K, K)."""
 
     def check_targets(self, targets: Array) -> None:
         """Raise ValueError if the loss takes signs and a target is neither −1 nor +1."""
@@ -130,28 +81,18 @@ class Loss(ABC):
             )
 
     def outputs(self, targets: Array) -> int:
-        """How many scores the model gives a row: 1, for `Softmax` the number of classes."""
+        """Return the number of scores of a row: 1, for `Softmax` the number of classes."""
         return 1
 
     def for_classes(self, count: int) -> Loss:
-        """The loss for so many classes: itself, unless it gives a score to each."""
+        """Return the loss for this number of classes: itself, unless each class has a score."""
         return self
 
     def rescaled(self, spread: float) -> Loss:
-        """Return the loss for scores and targets divided by `spread`.
+        """Return the loss for scores and targets divided by `spread`, with the same minimiser.
 
-        It has the same minimiser: ℓ(spread · s, spread · t) is a multiple of the returned loss at
-        (s, t). A loss with a constant in the units of the target overrides this.
-
-        Parameters
-        ----------
-        spread
-            The positive number that targets are divided by.
-
-        Returns
-        -------
-        Loss
-            The loss itself, unless one of its constants has the units of the target.
+        ℓ(spread · s, spread · t) is a multiple of the returned loss at (s, t). It is the loss
+        itself unless one of its constants has the units of the target.
         """
         return self
 
@@ -166,7 +107,6 @@ class Logistic(Loss):
 
     Examples
     --------
-    >>> import numpy as np
     >>> Logistic().value(np.array([0.0]), np.array([1.0])).round(4)
     array([0.6931])
     """
@@ -179,17 +119,17 @@ class Logistic(Loss):
     max_slope: ClassVar[float] = 1.0  # the slope is a probability
 
     def value(self, scores: Array, targets: Array) -> Array:
-        """ln(1 + e^(−m)), without overflow."""
+        """Return ln(1 + e^(−m)), without overflow."""
         return np.logaddexp(0.0, -targets * scores)
 
     def slope(self, scores: Array, targets: Array) -> Array:
-        """−target / (1 + e^m), by way of e^(−|m|), which cannot overflow."""
+        """Return −target / (1 + e^m), computed from e^(−|m|), which cannot overflow."""
         margin = targets * scores
         small = np.exp(-np.abs(margin))
         return -targets * np.where(margin > 0, small, 1.0) / (1.0 + small)
 
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """p(1 − p) with p = 1 / (1 + e^m)."""
+        """Return p(1 − p) with p = 1 / (1 + e^m)."""
         probability = np.abs(self.slope(scores, targets))
         return probability * (1.0 - probability)
 
@@ -201,7 +141,6 @@ class Squared(Loss):
 
     Examples
     --------
-    >>> import numpy as np
     >>> Squared().value(np.array([3.0]), np.array([1.0]))
     array([2.])
     """
@@ -210,31 +149,30 @@ class Squared(Loss):
     smoothness: ClassVar[float] = 1.0
 
     def value(self, scores: Array, targets: Array) -> Array:
-        """½r²."""
+        """Return ½r²."""
         return 0.5 * (scores - targets) ** 2
 
     def slope(self, scores: Array, targets: Array) -> Array:
-        """The residual r = score − target."""
+        """Return the residual r = score − target."""
         return scores - targets
 
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """1 everywhere."""
+        """Return 1."""
         return np.ones_like(scores)
 
 
 @LOSSES.register
 @dataclass(frozen=True)
 class Huber(Loss):
-    """½r² for ``|r|`` ≤ threshold, linear beyond, with r = score − target: outliers pull less.
+    """½r² for ``|r|`` ≤ threshold, linear beyond, r = score − target: outliers have less influence.
 
     Parameters
     ----------
     threshold
-        The residual at which the parabola becomes a straight line.
+        Residual at which the parabola becomes a straight line.
 
     Examples
     --------
-    >>> import numpy as np
     >>> Huber(1.0).value(np.array([0.5, 3.0]), np.array([0.0, 0.0]))
     array([0.125, 2.5  ])
     """
@@ -253,17 +191,17 @@ class Huber(Loss):
         return self.threshold
 
     def value(self, scores: Array, targets: Array) -> Array:
-        """½r² inside, threshold · (``|r|`` − ½ threshold) outside."""
+        """Return ½r² inside, threshold · (``|r|`` − ½ threshold) outside."""
         size = np.abs(scores - targets)
         inside = np.minimum(size, self.threshold)
         return inside * (size - 0.5 * inside)
 
     def slope(self, scores: Array, targets: Array) -> Array:
-        """The residual, cut at ±threshold."""
+        """Return the residual, clipped at ±threshold."""
         return np.clip(scores - targets, -self.threshold, self.threshold)
 
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """1 inside, 0 outside."""
+        """Return 1 inside, 0 outside."""
         return (np.abs(scores - targets) <= self.threshold).astype(scores.dtype)
 
     def rescaled(self, spread: float) -> Huber:
@@ -278,7 +216,6 @@ class SquaredHinge(Loss):
 
     Examples
     --------
-    >>> import numpy as np
     >>> SquaredHinge().value(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
     array([0.5, 0. ])
     """
@@ -288,15 +225,15 @@ class SquaredHinge(Loss):
     smoothness: ClassVar[float] = 1.0
 
     def value(self, scores: Array, targets: Array) -> Array:
-        """½ max(0, 1 − m)²."""
+        """Return ½ max(0, 1 − m)²."""
         return 0.5 * np.maximum(0.0, 1.0 - targets * scores) ** 2
 
     def slope(self, scores: Array, targets: Array) -> Array:
-        """−target · max(0, 1 − m)."""
+        """Return −target · max(0, 1 − m)."""
         return -targets * np.maximum(0.0, 1.0 - targets * scores)
 
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """1 where the margin is short, by more than rounding, 0 elsewhere."""
+        """Return 1 if the margin is below 1 by more than rounding, else 0."""
         return (targets * scores < 1.0 - 1e-12).astype(scores.dtype)
 
 
@@ -312,7 +249,6 @@ class Softmax(Loss):
 
     Examples
     --------
-    >>> import numpy as np
     >>> Softmax(3).value(np.array([[0.0, 0.0, 0.0]]), np.array([2.0])).round(4)
     array([1.0986])
     """
@@ -332,25 +268,25 @@ class Softmax(Loss):
             object.__setattr__(self, "classes", classes)
 
     def value(self, scores: Array, targets: Array) -> Array:
-        """Log-sum-exp minus the target's score."""
+        """Return log-sum-exp minus the target's score."""
         top = scores.max(axis=-1)
         total = np.exp(scores - top[..., None]).sum(axis=-1)
         chosen = np.take_along_axis(scores, targets.astype(np.intp)[..., None], axis=-1)[..., 0]
         return np.asarray(np.log(total) + (top - chosen))
 
     def slope(self, scores: Array, targets: Array) -> Array:
-        """Probabilities minus the indicator of the target."""
+        """Return probabilities minus the indicator of the target."""
         slope = _probabilities(scores)
         slope[np.arange(len(slope)), targets.astype(np.intp)] -= 1.0
         return slope
 
     def curvature(self, scores: Array, targets: Array) -> Array:
-        """diag(p) − p pᵀ for each row."""
+        """Return diag(p) − p pᵀ for each row."""
         p = _probabilities(scores)
         return p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
 
     def check_targets(self, targets: Array) -> None:
-        """Check that labels are the whole numbers 0..K−1."""
+        """Raise a ValueError unless labels are whole numbers 0..K−1."""
         classes = np.inf if self.classes is None else self.classes
         wrong = np.flatnonzero(
             (targets < 0) | (targets != np.floor(targets)) | (targets >= classes)
@@ -364,11 +300,11 @@ class Softmax(Loss):
             )
 
     def outputs(self, targets: Array) -> int:
-        """The number of classes K, at least 2."""
+        """Return the number of classes K, at least 2."""
         return max(2, int(targets.max()) + 1) if self.classes is None else self.classes
 
     def for_classes(self, count: int) -> Softmax:
-        """The loss with K = count classes, at least 2."""
+        """Return the loss with K = count classes, at least 2."""
         return replace(self, classes=max(2, count))
 
 
@@ -429,7 +365,7 @@ class FunctionLoss(Loss):
         return replace(self, unit=self.unit * spread)
 
     def __call__(self) -> FunctionLoss:
-        """Return the loss itself. `LOSSES` holds classes too, which are called for a loss."""
+        """Return the loss. `LOSSES` also holds classes, which are called for a loss."""
         return self
 
     def __repr__(self) -> str:
@@ -474,10 +410,8 @@ def from_functions(
 
     Parameters
     ----------
-    value
-        ℓ(score, target): convex in the score, at least 0.
-    slope
-        ∂ℓ/∂score(score, target).
+    value, slope
+        ℓ(score, target), convex in the score and at least 0, and ∂ℓ/∂score(score, target).
     takes
         The target: a "number", or a "sign" −1 or +1.
     smoothness
@@ -490,21 +424,19 @@ def from_functions(
     Returns
     -------
     FunctionLoss
-        The loss. Losses with the same functions and settings are equal. It can be pickled if the
+        Losses with the same functions and settings are equal. A loss can be pickled if its
         functions can: functions of a module can, lambdas and functions inside functions cannot.
         A ValueError is raised if at some scores a function fails or is not finite, or if
         the slope, convexity or smoothness does not fit the values.
 
     Examples
     --------
-    >>> import numpy as np
     >>> def value(score, target):
     ...     return np.sqrt(1.0 + (score - target) ** 2) - 1.0
     >>> def slope(score, target):
     ...     return (score - target) / np.sqrt(1.0 + (score - target) ** 2)
-    >>> loss = from_functions(value, slope, takes="number", smoothness=1.0, name="pseudo-huber")
-    >>> loss, loss.slope(np.array([0.0, 3.0]), np.array([0.0, 0.0])).round(3)
-    (FunctionLoss('pseudo-huber'), array([0.   , 0.949]))
+    >>> from_functions(value, slope, takes="number", smoothness=1.0, name="pseudo-huber")
+    FunctionLoss('pseudo-huber')
     >>> from_functions(slope, value, takes="number", smoothness=1.0, name="swapped")
     Traceback (most recent call last):
         ...
@@ -531,13 +463,13 @@ def _probe(loss: FunctionLoss, target: float) -> None:
     """Raise a ValueError if the functions contradict each other or the settings at some score."""
     scores, targets = np.array(_PROBE_SCORES), np.full(len(_PROBE_SCORES), target)
     values, slopes = loss.value(scores, targets), loss.slope(scores, targets)
-    for what, numbers, least in (("value", values, 0.0), ("slope", slopes, -math.inf)):
-        wrong = ~(np.isfinite(numbers) & (numbers >= least - _PROBE_TOLERANCE))
+    for what, numbers, minimum in (("value", values, 0.0), ("slope", slopes, -math.inf)):
+        wrong = ~(np.isfinite(numbers) & (numbers >= minimum - _PROBE_TOLERANCE))
         if wrong.any():
             raise ValueError(
                 f"the {what} of the loss {loss.name!r} is {numbers[wrong][0]:g} at score "
                 f"{scores[wrong][0]:g} and target {target:g}. It must be finite"
-                f"{'' if least else ' and at least 0: add a constant if it is bounded below'}."
+                f"{'' if minimum else ' and at least 0: add a constant if it is bounded below'}."
             )
     if np.abs(slopes).max() > loss.max_slope * (1.0 + _PROBE_TOLERANCE):
         raise ValueError(

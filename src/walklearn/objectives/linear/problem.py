@@ -1,6 +1,6 @@
-"""The learning problem: rows, which node owns them, loss, penalty and domain.
+"""The objective of rows with linear scores: rows and their owners, loss, penalty and domain.
 
-With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where node i's own loss is
+With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where the loss of node i is
 
     f_i(w) = Σ_{rows r of i} c_r ℓ(x_r·w, t_r) + (λ/2)‖w‖²
 
@@ -10,11 +10,8 @@ over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("
 `sample_weight` s_r counts as s_r rows, in c_r and in the counts that c_r divides by.
 
 >>> X, y = [[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]
->>> problem = Problem(X, y, loss=Logistic(), penalty=1.0)
->>> problem.smoothness_constants          # 1 + 2‖x‖²/4
+>>> Problem(X, y, penalty=1.0).smoothness_constants          # 1 + 2‖x‖²/4
 array([1.5, 3. ])
->>> Problem(X, y, penalty=1.0, sample_weight=[2.0, 1.0]).smoothness_constants
-array([2., 3.])
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from walklearn.arrays import Array, ArraySpec, sha256_of
 from walklearn.checks import check_choice, check_kind, check_number, check_whole
 from walklearn.objectives.linear.domains import Domain, Everywhere
 from walklearn.objectives.linear.losses import Logistic, Loss
-from walklearn.objectives.linear.minimiser import grows_forever, optimum_of
+from walklearn.objectives.linear.minimiser import decreases_forever, optimum_of
 from walklearn.objectives.linear.optimum import Optimum
 from walklearn.objectives.linear.rows import (
     Aggregate,
@@ -39,7 +36,6 @@ from walklearn.objectives.linear.rows import (
     check_nodes,
     check_owners,
     check_rows,
-    check_total,
     check_weights,
     is_sparse,
     scores,
@@ -56,23 +52,23 @@ LinearRows = tuple[NDArray[np.int64], Any, Callable[[Array], Array]]
 
 @dataclass(frozen=True, eq=False, init=False)
 class Problem(Objective):
-    """Rows held by the nodes of a graph, and what is to be minimised over them.
+    """The objective of rows owned by nodes, with scores that are linear in the model.
 
     Rows are stored grouped by node. A model is a flat vector of `size` numbers, row-major
-    for the K × d matrix of `Softmax`; `model_shape` is its shape for people.
+    for the K × d matrix of `Softmax`; `model_shape` is its shape.
 
     Parameters
     ----------
     X
-        Rows, shape (M, d), an array or a sparse one of SciPy's, which stays sparse.
+        Rows, shape (M, d), dense or sparse (SciPy). Sparse rows stay sparse.
     y
         Targets, shape (M,): ±1, real numbers, or 0..K−1 for `Softmax`.
     loss
-        The loss of a row; by default `Logistic`.
+        Loss of a row; by default `Logistic`.
     penalty
-        The factor of ½‖w‖² in the objective.
+        Factor of ½‖w‖² in the objective.
     domain
-        Where models may lie; by default `Everywhere`.
+        Domain of models; by default `Everywhere`.
     node_of_row
         The node that owns each row; by default row i belongs to node i.
     nodes
@@ -80,22 +76,19 @@ class Problem(Objective):
     aggregate
         "sum" (the paper's), "mean" or "node-mean".
     empty_nodes
-        "error", or "relay": a node without rows passes the token on, its f_i being the penalty
-        alone.
+        "error", or "relay": a node without rows only forwards the token; its f_i is the penalty.
     sample_weight
-        How many rows each row counts as, not negative; 1 by default. A row of weight 0 is left
-        out. A mini-batch picks a node's rows evenly and scales them by their weights.
+        Number of rows that each row counts as; 1 by default. Rows of weight 0 are left out. A
+        mini-batch draws rows uniformly and scales them by their weights.
     total_rows
-        M for `aggregate="mean"`, where these are not all rows: a node of a network holds its
-        own only, and knows M from the plan. By default what the rows here count as.
+        M for `aggregate="mean"`, if these are not all rows: a node of a network has its rows
+        only, and knows M from the plan. By default the sum of the weights.
     dtype
-        The type of the numbers in rows and models: float64, or float32 for models of half the
-        size.
+        Type of the numbers in rows and models: float64, or float32 for half the size.
     assume_finite
-        Whether X and y were checked before, so that they need not be searched for NaN and
-        infinity.
+        True if X and y were checked for NaN and infinity before.
     copy
-        Whether to copy X. Without a copy X is kept as it is, and can no longer be written to.
+        False to use X itself, which then becomes read-only.
 
     Examples
     --------
@@ -151,6 +144,9 @@ class Problem(Objective):
             order = order[weights[order] > 0]
             rows, targets = rows[order], targets[order]
             owners, weights = owners[order], weights[order]
+        total = float(weights.sum())
+        if total_rows is not None:
+            total = check_number("total_rows", total_rows, minimum=total)
         settings = {
             "X": rows,
             "y": targets,
@@ -162,7 +158,7 @@ class Problem(Objective):
             "aggregate": aggregate,
             "empty_nodes": empty_nodes,
             "sample_weight": weights,
-            "total_rows": check_total(total_rows, float(weights.sum())),
+            "total_rows": total,
             "dtype": np.dtype(dtype),
         }
         self.__setstate__(settings)
@@ -170,7 +166,7 @@ class Problem(Objective):
         object.__setattr__(self, "parameters", parameters)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Freeze the arrays, after unpickling too, so that they cannot be written to."""
+        """Set the fields, also after unpickling, and make their arrays read-only."""
         for name, value in state.items():
             object.__setattr__(self, name, _frozen(value))
         for value in state.get("_shared", {}).values():
@@ -178,21 +174,21 @@ class Problem(Objective):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the rows are kept without their zeros."""
+        """True if the rows are sparse."""
         return is_sparse(self.X)
 
     @property
     def row_count(self) -> int:
-        """M, the number of rows here."""
+        """M, the number of rows."""
         return int(self.X.shape[0])
 
     @property
     def row_bytes(self) -> int:
-        """What the rows take in memory."""
+        """Size of the rows in memory."""
         return sum(array.nbytes for array in _arrays(self.X))
 
     def dense_rows(self, rows: slice | Array) -> Array:
-        """Some of the rows, a slice or numbers in the order of `X`, with all their zeros."""
+        """Return some rows, by a slice or by numbers in the order of `X`, as a dense array."""
         return np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows])
 
     @property
@@ -202,7 +198,7 @@ class Problem(Objective):
 
     @shared_property
     def outputs(self) -> int:
-        """K, the number of scores a row gets: 1 but for `Softmax`."""
+        """K, the number of scores of a row: 1 except for `Softmax`."""
         return self.loss.outputs(self.y)
 
     @property
@@ -217,7 +213,7 @@ class Problem(Objective):
 
     @shared_property
     def row_weights(self) -> NDArray[np.float64]:
-        """c_r, the weight of each row in its node's loss."""
+        """c_r, the weight of each row in the loss of its node."""
         weights = self.sample_weight
         if self.aggregate == "node-mean":
             return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
@@ -236,7 +232,7 @@ class Problem(Objective):
 
     @shared_property
     def exact_smoothness(self) -> NDArray[np.float64]:
-        """L_i by dense eigenvalues also of sparse rows, as its release for single rows needs it."""
+        """L_i to the last digits also for sparse rows, as its release for single rows needs it."""
         return self._smoothness(iterate=False) if self.is_sparse else self.smoothness_constants
 
     def _smoothness(self, iterate: bool) -> NDArray[np.float64]:
@@ -244,11 +240,6 @@ class Problem(Objective):
         squares = self.row_squares if self.is_sparse else np.empty(0)
         largest = largest_eigenvalues(X, weights, squares, offsets, iterate)
         return _frozen(self.penalty + self.loss.smoothness * largest)
-
-    @shared_property
-    def row_lengths(self) -> NDArray[np.float64]:
-        """‖x_r‖ of each row."""
-        return _frozen(np.sqrt(self.row_squares))
 
     @shared_property
     def row_squares(self) -> NDArray[np.float64]:
@@ -263,24 +254,11 @@ class Problem(Objective):
             return _frozen(squares)
 
     def batch_smoothness(self, batch: int) -> NDArray[np.float64]:
-        """The constant of ∇f_i as `batch` rows of the node estimate it, expected over the picks.
+        """Return the expected smoothness of ∇f_i estimated from b = `batch` rows, for each node.
 
-        (1 − 1/b) L_i + (1/b) L, with L that of the n_i-fold of its longest row (the expected
-        smoothness of Gower et al. 2019, for picks with replacement). L_i for nodes that have no
-        more rows, of which all are taken.
+        (1 − 1/b) L_i + (1/b) L, with L that of the n_i-fold of its longest row (Gower et al. 2019,
+        for draws with replacement). L_i for nodes with at most b rows, which are all used.
 
-        Parameters
-        ----------
-        batch
-            b, how many rows of a node a visit picks.
-
-        Returns
-        -------
-        array
-            A number for each node, at least L_i.
-
-        Examples
-        --------
         >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], aggregate="mean")
         >>> problem.smoothness_constants, problem.batch_smoothness(1)
         (array([1.25]), array([2.25]))
@@ -294,26 +272,14 @@ class Problem(Objective):
 
     @shared_property
     def importance(self) -> NDArray[np.float64]:
-        """The smoothness, but for a relay the smallest of the nodes that have rows."""
+        """L_i, and for a relay the smallest L_i of the nodes with rows."""
         empty = np.diff(self.offsets) == 0
         smallest = self.smoothness_constants[~empty].min()
         return _frozen(np.where(empty, smallest, self.smoothness_constants))
 
     def value(self, w: ArrayLike) -> float:
-        """Compute f(w).
+        """Compute f(w), with the penalty, for a model inside or outside the domain.
 
-        Parameters
-        ----------
-        w
-            The model, flat or of the shape `model_shape`. It may lie outside the domain.
-
-        Returns
-        -------
-        float
-            The objective, the penalty included.
-
-        Examples
-        --------
         >>> from walklearn.objectives.linear.losses import Squared
         >>> Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), penalty=2.0).value([1.0])  # ½ + 1
         1.5
@@ -323,9 +289,9 @@ class Problem(Objective):
         return total / self.nodes + 0.5 * self.penalty * float(np.dot(w, w))
 
     def sample_start(self, rng: np.random.Generator) -> Array:
-        """Draw the first model uniformly from the domain; 0 if that is everything.
+        """Draw the first model uniformly from the domain; 0 if it is unbounded.
 
-        A subclass that overrides `start` begins there.
+        If a subclass overrides `start`, it is the first model.
         """
         if type(self).start is not Objective.start:
             return self.start
@@ -336,64 +302,22 @@ class Problem(Objective):
         return self.domain.project(w)
 
     def full_gradient(self, w: ArrayLike) -> Array:
-        """Compute ∇f(w).
-
-        Parameters
-        ----------
-        w
-            The model, flat or of the shape `model_shape`.
-
-        Returns
-        -------
-        array
-            Flat, `size` numbers, the penalty's λw included.
-        """
+        """Compute ∇f(w), with λw, as a flat array."""
         w, scale = self._flat(w), 1.0 / self.nodes
         parts = (self._weighted_gradient(rows, w, scale) for rows in self._blocks())
         return np.asarray(sum(parts) + self.penalty * w)
 
     def local_value(self, node: int, w: ArrayLike, draws: Draws = ()) -> float:
-        """Compute φ_i(w), the loss of one node without the penalty, or estimate it.
-
-        Parameters
-        ----------
-        node
-            i; an IndexError is raised if there is no such node.
-        w
-            The model, flat or of the shape `model_shape`.
-        draws
-            Uniform numbers that select a mini-batch, as for `gradient`.
-
-        Returns
-        -------
-        float
-            The weighted sum of the losses of the node's rows. Their mean over nodes, plus the
-            penalty, is `value`.
-        """
+        """Compute φ_i(w), the loss of one node without the penalty, or estimate it from draws."""
         rows, scale = self._drawn(node, draws)
         return scale * self._weighted_value(rows, self._flat(w))
 
     def gradient(self, node: int, w: ArrayLike, draws: Draws = ()) -> Array:
-        """Compute ∇φ_i(w), the gradient of one node without λw, or estimate it.
+        """Compute ∇φ_i(w), the gradient of one node without λw, or an unbiased estimate of it.
 
-        Parameters
-        ----------
-        node
-            i; an IndexError is raised if there is no such node.
-        w
-            The model, flat or of the shape `model_shape`.
-        draws
-            Uniform numbers in [0, 1), one for each row of a mini-batch, which is drawn with
-            replacement. All rows are used without draws, and if the node has no more rows than
-            draws.
+        draws: uniform numbers in [0, 1), one for each row of a mini-batch, which is drawn with
+        replacement. All rows are used without draws, and if the node has no more rows than draws.
 
-        Returns
-        -------
-        array
-            Flat, `size` numbers; an unbiased estimate if the draws are uniform.
-
-        Examples
-        --------
         >>> from walklearn.objectives.linear.losses import Squared
         >>> problem = Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), node_of_row=[0, 0])
         >>> problem.gradient(0, [1.0]), problem.gradient(0, [1.0], [0.9])  # 0 + 3, 2 · 3
@@ -403,59 +327,30 @@ class Problem(Objective):
         return self._weighted_gradient(rows, self._flat(w), scale)
 
     def linear_rows(self, node: int, draws: Draws = ()) -> LinearRows:
-        """Return rows of a node and the function that computes the slopes of their losses.
+        """Return indices of rows of a node, the rows times c_r, and a function for their slopes.
 
-        Parameters
-        ----------
-        node
-            i; an IndexError is raised if there is no such node.
-        draws
-            Uniform numbers that select a mini-batch, as for `gradient`.
+        A mini-batch may repeat rows. The function returns the derivatives of the losses by the
+        scores at a model, shape (rows,), or (rows, K) for `Softmax`. Without draws ∇φ_i(w) is
+        slopes(w).T @ x, flat.
 
-        Returns
-        -------
-        rows : array of int64
-            Indices of the rows within the node; a mini-batch may repeat them.
-        x : array or sparse array
-            These rows times their weights c_r.
-        slopes : function
-            The derivative of the loss by the score for each row at a model, shape (rows,), or by
-            each score for `Softmax`, shape (rows, K). Without draws ∇φ_i(w) is slopes(w).T @ x,
-            flat.
-
-        Examples
-        --------
         >>> problem = Problem([[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0], node_of_row=[0, 0])
         >>> rows, x, slopes = problem.linear_rows(0)
         >>> slopes(np.zeros(2)) @ x, problem.gradient(0, np.zeros(2))
         (array([-0.5,  1. ]), array([-0.5,  1. ]))
         """
         chosen, _ = self._drawn(node, draws)
-        if isinstance(chosen, slice):
-            places = np.arange(chosen.stop - chosen.start)
-        else:
-            places = chosen - self.offsets[node]
         X, y, weights = self.X[chosen], self.y[chosen], self.row_weights[chosen]
+        places = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
+        rows = places - self.offsets[node]
         if self.is_sparse:
             x = X.copy()
             x.data = x.data * np.repeat(weights, np.diff(x.indptr))
         else:
             x = weights[:, None] * X
-        return places, x, lambda w: self.loss.slope(scores(X, self._flat(w)), y)
+        return rows, x, lambda w: self.loss.slope(scores(X, self._flat(w)), y)
 
     def rows_of(self, node: int) -> slice:
-        """Return the places of a node's rows in `X`, `y` and `row_weights`.
-
-        Parameters
-        ----------
-        node
-            i; an IndexError is raised if there is no such node.
-
-        Returns
-        -------
-        slice
-            Empty for a relay.
-        """
+        """Return the slice of a node's rows in `X`, `y` and `row_weights`."""
         if not 0 <= node < self.nodes:
             raise IndexError(f"there is no node {node}: nodes are 0..{self.nodes - 1}.")
         return slice(int(self.offsets[node]), int(self.offsets[node + 1]))
@@ -466,26 +361,13 @@ class Problem(Objective):
         return int(rows.stop - rows.start)
 
     def row_gradients(self, node: int, w: ArrayLike, some: slice = slice(None)) -> Array:
-        """Compute ω_r ∇ℓ(x_r·w, t_r) for each row of a node, or for some of them.
+        """Compute ω_r ∇ℓ(x_r·w, t_r) for each row of a node in doubles, shape (rows, size).
 
-        `row_factor` times their sum over all rows is `gradient`.
-
-        Parameters
-        ----------
-        node
-            i; an IndexError is raised if there is no such node.
-        w
-            The model, flat or of the shape `model_shape`.
-        some
-            Which of the node's rows, where 0 is its first; its step must be 1. By default all.
-
-        Returns
-        -------
-        array
-            Shape (rows, size), in doubles whatever `dtype` is.
+        `row_factor` times their sum over all rows is `gradient`. some: a slice of the node's rows
+        with step 1.
         """
-        own = self.rows_of(node)
-        chosen = range(own.start, own.stop)[some]
+        all_rows = self.rows_of(node)
+        chosen = range(all_rows.start, all_rows.stop)[some]
         w, rows = self._flat(w).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
         X = self.dense_rows(rows).astype(np.float64, copy=False)
         slopes = self.loss.slope(scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
@@ -493,20 +375,19 @@ class Problem(Objective):
         return np.asarray((slopes[:, :, None] * X[:, None, :]).reshape(len(X), self.size))
 
     def row_factor(self, node: int) -> float:
-        """c_r / ω_r, the same for all rows of the node; 0 for a node without rows.
+        """Return c_r / ω_r, which all rows of the node share; 0 for a node without rows.
 
-        It depends on N, M and the sum of the node's weights alone, to the last digit.
+        It depends only on N, M and the sum of the node's weights, to the last digit.
         """
-        rows = self.rows_of(node)
-        if rows.start == rows.stop:
+        if not self.count_rows(node):
             return 0.0
         if self.aggregate == "node-mean":
-            return 1.0 / math.fsum(self.sample_weight[rows])
+            return 1.0 / math.fsum(self.sample_weight[self.rows_of(node)])
         return self.nodes / (1.0 if self.aggregate == "sum" else self.total_rows)
 
     @shared_property
     def solution(self) -> Optimum:
-        """w*, f* and whether w* is unique, solved once. NoMinimiserError if there is none."""
+        """w*, f* and whether w* is unique, computed once. NoMinimiserError if there is none."""
         return optimum_of(self)
 
     def optimum(self) -> Array:
@@ -514,45 +395,21 @@ class Problem(Objective):
         return self.solution.model.reshape(-1)
 
     def decreases_forever_along(self, model: ArrayLike) -> bool:
-        """Whether larger and larger models in this direction do better, so that none is the best.
+        """True if f falls without limit in this direction, so that there is no best model.
 
-        It gives every row a positive margin, and neither a penalty nor the domain holds it.
+        It gives every row a positive margin, and neither a penalty nor the domain bounds it.
 
-        Parameters
-        ----------
-        model
-            The direction, flat or of the shape `model_shape`.
-
-        Returns
-        -------
-        bool
-            False also for losses that do not fall for ever.
-
-        Examples
-        --------
         >>> apart = Problem([[1.0], [-2.0]], [1.0, -1.0])
         >>> apart.decreases_forever_along([3.0]), apart.decreases_forever_along([-3.0])
         (True, False)
         """
-        return grows_forever(self, self._flat(model))
+        return decreases_forever(self, self._flat(model))
 
     def with_owners(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
-        """The same rows on other nodes.
+        """Return the problem with other owners of its rows, in the order of its `X`.
 
-        Where who holds a row does not change f, that is for all but "node-mean", w* is solved once
-        for this problem and handed on.
-
-        Parameters
-        ----------
-        node_of_row
-            The new owner of each row of `X`, in the order of this problem's `X`.
-        nodes
-            The number of nodes N; by default the largest owner plus one.
-
-        Returns
-        -------
-        Problem
-            A new problem. NoMinimiserError is raised where w* had to be found and there is none.
+        Unless the aggregate is "node-mean", owners do not change f, and w* is computed only once
+        for the two problems. NoMinimiserError if it does not exist.
         """
         moved = self._changed(node_of_row=node_of_row, nodes=nodes)
         if self.aggregate != "node-mean":
@@ -560,26 +417,17 @@ class Problem(Objective):
         return moved
 
     def _changed(self, **changes: Any) -> Problem:
-        """The same problem with some arguments of its making changed."""
+        """Return a copy with some arguments changed."""
         settings = {item.name: getattr(self, item.name) for item in fields(self)}
         changed = Problem(**settings | {"assume_finite": True} | changes)
         return changed.with_batch(self.draws) if self.draws else changed
 
     def describe(self) -> dict[str, Any]:
-        """A JSON-able description, with a digest of the data."""
+        """Return the facts and a digest of the data, as JSON values."""
         return self.facts() | {"data_sha256": self._digest}
 
     def facts(self) -> dict[str, Any]:
-        """What `describe` tells but for the digest, which takes a pass over all rows.
-
-        A digest would also confirm a guess of the rows to whoever sees it.
-
-        Examples
-        --------
-        >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0])
-        >>> problem.facts()["rows"], set(problem.describe()) - set(problem.facts())
-        (2, {'data_sha256'})
-        """
+        """Return `describe` without the digest, which could confirm a guess of the rows."""
         return {
             "rows": self.row_count,
             "total_rows": self.total_rows,
@@ -619,9 +467,9 @@ class Problem(Objective):
         return np.asarray(model).reshape(self.size)
 
     def _drawn(self, node: int, draws: Draws) -> tuple[slice | Array, float]:
-        """Return the places in `X` of a mini-batch, and how many rows each row stands for.
+        """Return the places of a mini-batch in `X`, and the number of rows that each stands for.
 
-        All rows of the node if there are no draws, or no fewer than rows.
+        All rows of the node if there are no draws, or at least as many as rows.
         """
         rows = self.rows_of(node)
         count = rows.stop - rows.start
@@ -631,7 +479,7 @@ class Problem(Objective):
         return rows.start + places, count / len(draws)
 
     def _blocks(self) -> Iterator[slice]:
-        """The rows, as many at a time as are best passed over at once."""
+        """Yield slices of all rows, as long as is fastest."""
         at_once = self.row_count if self.is_sparse else ROWS_AT_ONCE
         for first in range(0, self.row_count, at_once):
             yield slice(first, min(first + at_once, self.row_count))
@@ -653,7 +501,7 @@ def _frozen(value: T) -> T:
 
 
 def _arrays(value: Any) -> tuple[Array, ...]:
-    """The arrays that a value is made of: one, three for sparse rows, none for anything else."""
+    """Return the arrays in a value: one, three of sparse rows, none of anything else."""
     if isinstance(value, np.ndarray):
         return (value,)
     return (value.data, value.indices, value.indptr) if is_sparse(value) else ()

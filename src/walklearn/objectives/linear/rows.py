@@ -1,6 +1,4 @@
-"""Rows and the nodes that own them: what comes in is checked here, at the edge.
-
-Each check gives back what it checked as an array of its own, or says which row is wrong.
+"""Checks of rows, targets, weights and owners, each of which returns a new array.
 
 >>> check_weights([1.0, 2.0, -1.0], rows=3)
 Traceback (most recent call last):
@@ -22,14 +20,19 @@ from walklearn.wording import plural
 Aggregate = Literal["sum", "mean", "node-mean"]
 EmptyNodes = Literal["error", "relay"]
 
-LARGEST = 1e75  # of a value: its fourth power, times many rows, is a number yet
+LARGEST = 1e75  # of a value: its fourth power, times many rows, is still finite
 
 
 def check_rows(
-    X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool, copy: bool = True
+    X: Any, y: ArrayLike, dtype: np.dtype[Any], assume_finite: bool, copy: bool = True
 ) -> tuple[Array, Array]:
-    """Make arrays of X and y, and check that all are finite; sparse rows stay sparse."""
-    rows = _sparse_rows(X, dtype, copy) if is_sparse(X) else _dense_rows(X, dtype, copy)
+    """Return X and y as arrays of finite numbers; sparse rows stay sparse."""
+    if is_sparse(X):
+        from scipy.sparse import csr_array
+
+        rows = with_entries_once(csr_array(X, dtype=dtype, copy=copy))
+    else:
+        rows = _dense_rows(X, dtype, copy)
     try:
         targets = np.array(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -58,43 +61,30 @@ def check_finite(finite: NDArray[np.bool_]) -> None:
 
 
 def check_sizes(X: Any, y: Array) -> None:
-    """Refuse numbers that losses and their slopes would multiply beyond double precision.
+    """Raise a ValueError for numbers that losses would multiply beyond double precision.
 
-    A fit of protected rows does not ask this: whether they are refused would tell of them.
+    A fit of protected rows does not call this: a refusal would reveal something about them.
     """
     for name, values in (("X", X.data if is_sparse(X) else X), ("y", y)):
         largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
         if largest > LARGEST:
             raise ValueError(
-                f"{name} has a value of size {largest:.3g}, and powers of it are more than double "
-                f"precision holds (from {LARGEST:g} on): divide it by a large number first."
+                f"{name} has a value of size {largest:.3g}, more than {LARGEST:g}, so its powers "
+                "exceed double precision: divide it by a large number first."
             )
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether these are rows of SciPy's sparse arrays, without loading SciPy to find out."""
+    """True for a sparse array or matrix of SciPy, without loading SciPy."""
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
 def with_entries_once(X: Any) -> Any:
-    """Compressed rows whose entries are summed where a column has several; X stays as it is.
-
-    >>> from scipy.sparse import csr_array
-    >>> twice = csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 1))
-    >>> twice.nnz, with_entries_once(twice).data
-    (2, array([3.]))
-    """
+    """Return compressed rows with one entry per column, several added up; X stays unchanged."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def _sparse_rows(X: Any, dtype: np.dtype[Any], copy: bool) -> Any:
-    """Compressed rows, each entry once and in the order of the columns."""
-    from scipy.sparse import csr_array
-
-    return with_entries_once(csr_array(X, dtype=dtype, copy=copy))
 
 
 def _dense_rows(X: ArrayLike, dtype: np.dtype[Any], copy: bool) -> Array:
@@ -108,7 +98,7 @@ def _dense_rows(X: ArrayLike, dtype: np.dtype[Any], copy: bool) -> Array:
 
 
 def finite_rows(rows: Any) -> NDArray[np.bool_]:
-    """Which rows hold finite numbers only."""
+    """Mark the rows with finite numbers only."""
     if not is_sparse(rows):
         return np.asarray(np.isfinite(rows).all(axis=1))
     finite = np.ones(rows.shape[0], dtype=bool)
@@ -118,7 +108,7 @@ def finite_rows(rows: Any) -> NDArray[np.bool_]:
 
 
 def with_ones(X: Any) -> Any:
-    """The rows with a last feature that is always 1: what an intercept is the weight of.
+    """Return the rows with a last feature that is always 1, whose weight is the intercept.
 
     >>> with_ones(np.array([[2.0], [3.0]]))
     array([[2., 1.],
@@ -126,19 +116,14 @@ def with_ones(X: Any) -> Any:
     """
     if not is_sparse(X):
         return np.column_stack([X, np.ones(len(X))])
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, hstack
 
-    count, features = X.shape
-    starts = X.indptr + np.arange(count + 1, dtype=X.indptr.dtype)
-    given = np.ones(starts[-1], dtype=bool)
-    given[starts[1:] - 1] = False
-    data, indices = np.ones(given.size, X.dtype), np.full(given.size, features, X.indices.dtype)
-    data[given], indices[given] = X.data, X.indices
-    return csr_array((data, indices, starts), shape=(count, features + 1))
+    ones = csr_array(np.ones((X.shape[0], 1), X.dtype))
+    return csr_array(hstack([X, ones], format="csr"))
 
 
 def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
-    """Check the node of each row; by default row i belongs to node i."""
+    """Return the node of each row; by default row i belongs to node i."""
     if node_of_row is None:
         return np.arange(rows)
     owners = np.array(node_of_row)
@@ -149,7 +134,7 @@ def check_owners(node_of_row: ArrayLike | None, rows: int) -> NDArray[np.int64]:
 
 
 def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.float64]:
-    """Check how many rows each row counts as; by default one."""
+    """Return the number of rows that each row counts as; by default one."""
     if sample_weight is None:
         return np.ones(rows)
     weights = np.array(sample_weight, dtype=np.float64)
@@ -165,25 +150,13 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.floa
     return weights
 
 
-def check_total(total_rows: float | None, here: float) -> float:
-    """Check M, the rows of all nodes: at least those that are here, which is the default."""
-    if total_rows is None:
-        return here
-    if not (np.isfinite(total_rows) and total_rows >= here):
-        raise ValueError(
-            f"total_rows counts the rows of all nodes, so it must be at least the {here:g} that "
-            f"are here, got {total_rows!r}."
-        )
-    return float(total_rows)
-
-
 def check_nodes(
     owners: NDArray[np.int64],
     weights: NDArray[np.float64],
     nodes: int,
     empty_nodes: EmptyNodes,
 ) -> None:
-    """Raise if a row has no such node, or a node no rows that count, unless it may relay."""
+    """Raise a ValueError for a row of an unknown node, or for a node without rows."""
     if owners.max() >= nodes:
         raise ValueError(
             f"row {int(np.argmax(owners))} belongs to node {owners.max()}, but there are only "
@@ -194,11 +167,11 @@ def check_nodes(
         raise ValueError(
             f"node {empty[0]} has no rows ({plural(empty.size, 'such node')} in all; rows of "
             'weight 0 do not count). Give it rows, or pass empty_nodes="relay" to let such nodes '
-            "only pass the token on."
+            "only forward the token."
         )
 
 
 def scores(rows: Any, model: Array) -> Array:
-    """x·w of each row; of a flat model for several classes, the score of each class."""
+    """Return x·w of each row, or the score of each class if the model has several."""
     outputs = model.size // rows.shape[1]
     return np.asarray(rows @ (model if outputs == 1 else model.reshape(outputs, -1).T))

@@ -1,9 +1,9 @@
-"""How strongly the loss of a node can be curved: λ_max(Σ c_r x_r x_rᵀ) over its rows.
+"""Largest eigenvalues λ_max(Σ c_r x_r x_rᵀ) over the rows of each node.
 
-`Problem.smoothness` makes L_i of it. It is the largest eigenvalue of a matrix that has as many rows
-and columns as the node has rows, or features, whichever is less. Of large nodes with sparse rows it
-may be iterated, by Lanczos' method, for all nodes in the same few products with all their rows:
-that is next to certain to find the largest, and a claim of privacy may not rest on it.
+`Problem.smoothness` is L_i, which depends on it. The matrix has one row and column per row or per
+feature of the node, whichever is less. For large nodes with sparse rows Lanczos' method may iterate
+all nodes together, in a few products with all rows. It almost certainly finds the largest
+eigenvalue, but a privacy claim must not rely on it.
 
 >>> X, offsets = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]]), np.array([0, 1, 3])
 >>> largest_eigenvalues(X, np.array([2.0, 1.0, 1.0]), (X**2).sum(axis=1), offsets)
@@ -20,26 +20,26 @@ from numpy.typing import NDArray
 from walklearn.arrays import Array, Vector
 from walklearn.objectives.linear.rows import is_sparse
 
-# Dense rows that are passed over at a time, so that what is made of them stays in the cache.
+# Dense rows that are processed at a time, so that the results stay in the cache.
 ROWS_AT_ONCE = 2**16
-# Up to this many rows or features of a node all eigenvalues are computed, beyond the largest alone.
+# Up to this many rows or features of a node all eigenvalues are computed, else only the largest.
 LARGEST_GRAM = 1000
-# Up to this many entries the sparse rows of a node are multiplied faster with all their zeros.
+# Up to this many entries the sparse rows of a node are multiplied faster as dense ones.
 SMALL_BLOCK = 100_000
-# Lanczos' method is for nodes with more rows and features than this, while its vectors have no more
-# numbers than that. Now and then it is looked at: nodes whose value is as exact as PRECISE are
-# done, and all are given up where after the first look most are not even as exact as ROUGH.
+# Lanczos' method is for nodes with more rows and features than FEW, if its vectors have at most
+# LONGEST numbers. After the steps CHECKS, nodes with a value as exact as PRECISE are done; it is
+# given up if after the first check most values are less exact than ROUGH.
 FEW, LONGEST = 32, 2**22
-LOOKS = (6, 12, 16, 24, 32)
+CHECKS = (6, 12, 16, 24, 32)
 PRECISE, ROUGH = 1e-11, 1e-4
 
 
 def largest_eigenvalues(
     X: Any, weights: Vector, squares: Vector, offsets: NDArray[np.int64], iterate: bool = True
 ) -> Vector:
-    """λ_max(Σ c_r x_r x_rᵀ) of each node, which has rows offsets[i] to offsets[i + 1].
+    """Compute λ_max(Σ c_r x_r x_rᵀ) of each node i, which has rows offsets[i] to offsets[i + 1].
 
-    squares: ‖x_r‖² of each row. iterate: False only iterates beyond LARGEST_GRAM.
+    squares: ‖x_r‖² of each row. iterate: False uses iteration only above LARGEST_GRAM.
     """
     if is_sparse(X):
         return _of_sparse(X, weights, squares, offsets, iterate)
@@ -47,15 +47,12 @@ def largest_eigenvalues(
 
 
 def check_exact(rows: int, columns: int) -> None:
-    """Refuse sparse rows of a node that are iterated, where a claim needs L_i to the last digits.
-
-    >>> check_exact(rows=500, columns=100_000)
-    """
+    """Raise a ValueError for sparse rows of a node for which L_i would only be iterated."""
     if min(rows, columns) > LARGEST_GRAM:
         raise ValueError(
-            f"of {rows} sparse rows with {columns} columns L_i is only iterated to, and what "
-            'protect = "rows" claims for its release needs it to the last digits. Use the uniform '
-            f"walk, which tells no L_i, or at most {LARGEST_GRAM} rows or columns."
+            f"for {rows} sparse rows with {columns} columns L_i is only iterated, but the claim of "
+            'protect = "rows" for its release needs all digits. Use the uniform walk, which '
+            f"reveals no L_i, or at most {LARGEST_GRAM} rows or columns."
         )
 
 
@@ -71,7 +68,7 @@ def _of_dense(X: Array, weights: Vector, offsets: NDArray[np.int64]) -> Vector:
 
 
 def _of_blocks(blocks: Array) -> Vector:
-    """The largest eigenvalue of each node's XᵀX, for nodes that have the same number of rows."""
+    """Compute the largest eigenvalue of each node's XᵀX, for nodes with equally many rows."""
     if blocks.shape[1] > blocks.shape[2]:
         blocks = blocks.transpose(0, 2, 1)
     gram = np.asarray(blocks @ blocks.transpose(0, 2, 1), dtype=np.float64)
@@ -102,7 +99,7 @@ def _of_sparse(
 
 
 def _of_one(block: Any) -> float:
-    """The largest eigenvalue of one node's XᵀX, for sparse rows; exact unless XᵀX is large."""
+    """Compute the largest eigenvalue of XᵀX for sparse rows, exactly unless XᵀX is large."""
     if block.shape[0] * block.shape[1] <= SMALL_BLOCK:
         block = block.toarray()
     gram = block @ block.T if block.shape[0] <= block.shape[1] else block.T @ block
@@ -113,16 +110,15 @@ def _of_one(block: Any) -> float:
 
     if not gram.count_nonzero():
         return 0.0
-    start = np.random.default_rng(0).standard_normal(gram.shape[0])  # the same answer every time
+    start = np.random.default_rng(0).standard_normal(gram.shape[0])  # the same result every time
     return float(eigsh(gram, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
 def _by_lanczos(weighted: Any, nodes: Array, offsets: NDArray[np.int64]) -> Vector:
-    """The largest eigenvalue of the XᵀX of several nodes at once; 0 where it did not converge.
+    """Compute the largest eigenvalues of XᵀX of several nodes; 0 without convergence.
 
-    Each node has a copy of all columns for itself, so that one product is that of every node with
-    a vector of its own. Nodes do not see each other: what is found for one depends on its rows
-    alone, to the last bit.
+    Each node has a separate copy of all columns, so one product multiplies every node by its
+    vector. The result of a node depends on its rows only, to the last bit.
     """
     from scipy.sparse import csr_array
 
@@ -138,25 +134,25 @@ def _by_lanczos(weighted: Any, nodes: Array, offsets: NDArray[np.int64]) -> Vect
     vector = np.tile(first / np.linalg.norm(first), (len(nodes), 1))
     before, length = np.zeros_like(vector), np.zeros(len(nodes))
     diagonal, beside = [], []
-    found = np.zeros(len(nodes))
-    for step in range(1, LOOKS[-1] + 1):
+    largest = np.zeros(len(nodes))
+    for step in range(1, CHECKS[-1] + 1):
         image = (spread.T @ (spread @ vector.reshape(-1))).reshape(vector.shape)
         diagonal.append(np.einsum("na,na->n", vector, image))
         image -= diagonal[-1][:, None] * vector + length[:, None] * before
         length = np.sqrt(np.einsum("na,na->n", image, image))
         beside.append(length)
         before, vector = vector, image / np.maximum(length, np.finfo(float).tiny)[:, None]
-        if step in LOOKS:
+        if step in CHECKS:
             values, missing = _largest_of_tridiagonal(diagonal, beside)
-            found = np.where((found == 0.0) & (missing <= PRECISE * values), values, found)
-            slow = step > LOOKS[0] and np.median(missing - ROUGH * values) > 0.0
-            if slow or (found > 0.0).all():
+            largest = np.where((largest == 0.0) & (missing <= PRECISE * values), values, largest)
+            slow = step > CHECKS[0] and np.median(missing - ROUGH * values) > 0.0
+            if slow or (largest > 0.0).all():
                 break
-    return found
+    return largest
 
 
 def _largest_of_tridiagonal(diagonal: list[Vector], beside: list[Vector]) -> tuple[Vector, Vector]:
-    """The largest eigenvalues so far, and how far from one of the node's each is at most."""
+    """Return the largest eigenvalues so far, and a bound on their distance from the node's."""
     count = len(diagonal)
     matrices = np.zeros((len(diagonal[0]), count, count))
     at = np.arange(count)
