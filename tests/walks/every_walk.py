@@ -1,4 +1,4 @@
-"""All walks on some graphs, and their laws and matrices worked out a second time and slowly."""
+"""All walks on some graphs, and slow computations of their distributions and matrices."""
 
 import numpy as np
 
@@ -118,7 +118,7 @@ def hopper(walk, graph, problem=None):
 
 
 def weights_by_hand(walk, graph, problem):
-    """What the stationary law is proportional to: v_i, degrees, 1 or L_i."""
+    """Visit weights v_i: degrees, 1, L_i or the given importance."""
     if isinstance(walk, Simple):
         return graph.degrees.astype(float)
     if isinstance(walk, Uniform):
@@ -154,8 +154,8 @@ def jump_matrix_by_hand(walk, graph, problem):
     )
 
 
-def law_of(P):
-    """The stationary law of a dense chain, by a linear system."""
+def stationary_by_hand(P):
+    """Stationary distribution of a dense chain, by a linear system."""
     N = len(P)
     system = np.vstack([P.T - np.eye(N), np.ones(N)])
     return np.linalg.lstsq(system, np.append(np.zeros(N), 1.0), rcond=None)[0]

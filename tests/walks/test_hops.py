@@ -1,4 +1,4 @@
-"""Every walk hops as its matrix and its law say.
+"""Every walk hops by its matrix and its stationary distribution.
 
 Statistical tests fix their seeds; the number in their comments is the chance that correct code
 would fail under a fresh seed.
@@ -16,17 +16,10 @@ from tests.walks.every_walk import (
     WITH_MATRIX,
     hopper,
     jump_matrix_by_hand,
-    law_of,
     setting,
+    stationary_by_hand,
 )
-from walklearn.walks import (
-    Independent,
-    Jumping,
-    NonBacktracking,
-    Simple,
-    Uniform,
-    Weighted,
-)
+from walklearn.walks import Independent, Jumping, NonBacktracking, Simple, Uniform, Weighted
 
 cases_of = pytest.mark.parametrize
 
@@ -64,41 +57,41 @@ def test_hop_is_drawn_from_the_matrix(name, graph_name):
     generator = np.random.default_rng(21)
     statistic, freedom = 0.0, 0
     for node in range(N):
-        seen = np.zeros(N)
+        counts = np.zeros(N)
         for uniforms in generator.random((hops, walk.draws)):
-            seen[make_hop(node, uniforms).node] += 1
-        assert (seen[P[node] == 0] == 0).all(), "a hop that P calls impossible"
+            counts[make_hop(node, uniforms).node] += 1
+        assert (counts[P[node] == 0] == 0).all(), "a hop that P calls impossible"
         expected = hops * P[node][P[node] > 0]
-        statistic += float(((seen[P[node] > 0] - expected) ** 2 / expected).sum())
+        statistic += float(((counts[P[node] > 0] - expected) ** 2 / expected).sum())
         freedom += len(expected) - 1
     assert freedom == 0 or chdtrc(freedom, statistic) > 1e-7
 
 
 @cases_of("graph_name", ["kite", "star"])
 @cases_of("name", JUMPING)
-def test_a_jumping_walk_visits_by_its_stationary_law(name, graph_name):
+def test_a_jumping_walk_visits_by_its_stationary_distribution(name, graph_name):
     """A walk of 6000 hops against `stationary`, in units of the chain's own deviation.
 
     The share of a node is asymptotically normal with variance (2⟨f, Zf⟩ − ⟨f, f⟩) / hops,
     f = 1_i − π_i, Z the fundamental matrix. 60 nodes at 5.5 deviations: fails with
-    probability below 1e-5. The start is drawn from the law.
+    probability below 1e-5. The start is drawn from the distribution.
     """
     walk, graph, problem = setting(name, graph_name)
-    make_hop, law = hopper(walk, graph, problem), walk.stationary(graph, problem)
+    make_hop, shares = hopper(walk, graph, problem), walk.stationary(graph, problem)
     P, N, hops = jump_matrix_by_hand(walk, graph, problem), graph.node_count, 6000
     generator = np.random.default_rng(31)
-    node, seen, messages, moved = int(generator.choice(N, p=law)), np.zeros(N), 0, 0
+    node, counts, messages, moved = int(generator.choice(N, p=shares)), np.zeros(N), 0, 0
     for uniforms in generator.random((hops, walk.draws)):
-        seen[node] += 1
+        counts[node] += 1
         hop = make_hop(node, uniforms)
         messages += hop.messages
         moved += hop.node != node
         node = hop.node
-    Z = np.linalg.inv(np.eye(N) - P + law)
+    Z = np.linalg.inv(np.eye(N) - P + shares)
     for i in range(N):
-        f = (np.arange(N) == i) - law[i]
-        variance = (2 * (law * f) @ (Z @ f) - (law * f) @ f) / hops
-        assert abs(seen[i] / hops - law[i]) <= 5.5 * np.sqrt(max(variance, 0.0)) + 1e-12
+        f = (np.arange(N) == i) - shares[i]
+        variance = (2 * (shares * f) @ (Z @ f) - (shares * f) @ f) / hops
+        assert abs(counts[i] / hops - shares[i]) <= 5.5 * np.sqrt(max(variance, 0.0)) + 1e-12
     assert messages >= moved, "every hop of a jump costs a message"
 
 
@@ -145,14 +138,13 @@ EXACT = {
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_a_non_backtracking_walk_keeps_the_law_of_its_walk(name):
+def test_a_non_backtracking_walk_keeps_the_distribution_of_its_walk(name):
     graph, walk = GRAPHS["kite"], NonBacktracking(EXACT[name])
     assert set(graph.degrees.tolist()) == {1, 2, 3}
     make_hop, base = hopper(walk, graph), walk.walk
     states = [(i, int(j)) for j in range(6) for i in graph.neighbours(j)]
     number = {state: s for s, state in enumerate(states)}
     chain = np.zeros((len(states), len(states)))
-    returns = 0.0
     for previous, node in states:
         s = number[previous, node]
         for u in GRID:
@@ -160,22 +152,18 @@ def test_a_non_backtracking_walk_keeps_the_law_of_its_walk(name):
                 following = make_hop(node, np.array([u, v]), previous).node
                 state = (previous, node) if following == node else (node, following)
                 chain[s, number[state]] += 1 / GRID.size**2
-    law = law_of(chain)
-    shares = np.zeros(6)
-    for (_, node), share in zip(states, law, strict=True):
-        shares[node] += share
+    of_states = stationary_by_hand(chain)
+    shares = np.bincount([node for _, node in states], of_states)
     assert np.linalg.matrix_rank(chain - np.eye(len(states)), tol=1e-9) == len(states) - 1
     assert np.allclose(shares, base.stationary(graph), rtol=0, atol=1e-10)
     assert np.allclose(shares, walk.stationary(graph), rtol=0, atol=1e-10)
     # It moves as often as its walk does, but turns back less often.
-    moves = 1.0 - law @ np.diag(chain)
+    moves = 1.0 - of_states @ np.diag(chain)
     assert walk.acceptance_rate(graph) == pytest.approx(moves, abs=1e-10)
     P = base.transition_matrix(graph).toarray()
-    plain_returns = 0.0
-    for (previous, node), share in zip(states, law, strict=True):
-        returns += share * chain[number[previous, node], number[node, previous]]
-        plain_returns += share * P[node, previous]
-    assert returns < 0.8 * plain_returns
+    returns = [chain[number[i, j], number[j, i]] for i, j in states]
+    plain_returns = [P[j, i] for i, j in states]
+    assert of_states @ returns < 0.8 * (of_states @ plain_returns)
 
 
 def test_a_non_backtracking_walk_never_turns_back_on_a_ring():

@@ -1,4 +1,4 @@
-"""Algorithm 3: both reweightings, one release per world, noise on the model, the ledger."""
+"""Algorithm 3: both reweightings, one release per replicate, noise on the model, the ledger."""
 
 from __future__ import annotations
 
@@ -22,17 +22,27 @@ MODEL = np.array([0.3, -0.5, 0.2])
 
 def estimate(walk: walks.Walk) -> np.ndarray:
     """The stationary expectation of ĝ."""
-    law = walk.stationary(GRAPH, PROBLEM)
+    shares = walk.stationary(GRAPH, PROBLEM)
     scale = walk.gradient_scale(GRAPH, PROBLEM)
     gradients = [local_gradient(PROBLEM, i, MODEL) for i in range(12)]
-    return np.asarray((law * scale) @ np.array(gradients))
+    return np.asarray((shares * scale) @ np.array(gradients))
 
 
 class OwnScale(walks.Uniform):
-    """A walk of a user's own, whose steps show L_i."""
+    """A user's walk, whose steps reveal L_i."""
 
     def gradient_scale(self, graph: wl.Graph, problem: Any = None) -> np.ndarray:
         return np.asarray(problem.smoothness_constants.mean() / problem.smoothness_constants)
+
+
+def noise_of(multiplier: float, max_contributions: int, clip: float = 1.0) -> privacy.ModelNoise:
+    return privacy.ModelNoise(clip, multiplier, max_contributions, protect="node")
+
+
+def drawn(seed: int = 1, problem: wl.Problem = PROBLEM, **options: Any) -> walks.Metropolis:
+    """The weighted walk after one release."""
+    walk = walks.Weighted(privacy=MECHANISM, **options)
+    return walk.sample_release(GRAPH, problem, np.random.default_rng(seed))
 
 
 def run(walk: Any, **options: Any) -> wl.Trace:
@@ -42,16 +52,12 @@ def run(walk: Any, **options: Any) -> wl.Trace:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_released_weights_are_unbiased_for_every_draw(seed: int) -> None:
-    walk = walks.Weighted(privacy=MECHANISM).sample_release(
-        GRAPH, PROBLEM, np.random.default_rng(seed)
-    )
-    np.testing.assert_allclose(estimate(walk), PROBLEM.full_gradient(MODEL), rtol=1e-12)
+    np.testing.assert_allclose(estimate(drawn(seed)), PROBLEM.full_gradient(MODEL), rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_printed_weights_are_biased_for_a_draw(seed: int) -> None:
-    printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
-    walk = printed.sample_release(GRAPH, PROBLEM, np.random.default_rng(seed))
+    walk = drawn(seed, reweight="as-printed")
     error = np.abs(estimate(walk) - PROBLEM.full_gradient(MODEL)).max()
     assert error > 0.01 * np.abs(PROBLEM.full_gradient(MODEL)).max()
 
@@ -72,8 +78,7 @@ def test_on_average_over_gamma_draws_both_are_unbiased(reweight: Any) -> None:
 
 def test_one_draw_minimises_the_sum_that_is_printed() -> None:
     """With printed weights one network converges to the minimiser of Σ (R_i / L_i) f_i."""
-    printed = walks.Weighted(privacy=MECHANISM, reweight="as-printed")
-    walk = printed.sample_release(GRAPH, PROBLEM, np.random.default_rng(1))
+    walk: Any = drawn(reweight="as-printed")
     weights = walk.importance / PROBLEM.smoothness_constants
     fits = {
         name: run(w, steps=400_000, records=1, replicates=8, step_size=wl.PowerStep(0.1)).models
@@ -84,14 +89,13 @@ def test_one_draw_minimises_the_sum_that_is_printed() -> None:
         local = [local_gradient(PROBLEM, i, model) for i in range(12)]
         return np.asarray(weights @ np.array(local) / weights.sum())
 
-    here = fits["printed"].mean(axis=0)
-    assert np.linalg.norm(weighted_gradient(here)) < 0.1 * np.linalg.norm(
-        PROBLEM.full_gradient(here)
-    )
+    mean = fits["printed"].mean(axis=0)
+    gradient = np.linalg.norm(PROBLEM.full_gradient(mean))
+    assert np.linalg.norm(weighted_gradient(mean)) < 0.1 * gradient
     assert np.linalg.norm(PROBLEM.full_gradient(fits["true"].mean(axis=0))) < 0.01
 
 
-def test_every_replicate_is_a_world_of_its_own() -> None:
+def test_every_replicate_has_its_own_releases() -> None:
     trace = run(walks.Weighted(privacy=MECHANISM))
     assert trace.released is not None
     assert trace.released.shape == (4, 12)
@@ -104,34 +108,28 @@ def test_every_replicate_is_a_world_of_its_own() -> None:
 
 
 def test_values_outside_the_bounds_are_clamped_and_counted() -> None:
-    narrow = privacy.ClampedGamma(4.0, (1.5, 2.0))
-    trace = run(walks.Weighted(privacy=narrow))
-    outside = int(
-        ((PROBLEM.smoothness_constants < 1.5) | (PROBLEM.smoothness_constants > 2.0)).sum()
-    )
+    trace = run(walks.Weighted(privacy=privacy.ClampedGamma(4.0, (1.5, 2.0))))
+    L = PROBLEM.smoothness_constants
+    outside = int(((L < 1.5) | (L > 2.0)).sum())
     assert outside > 0
     assert trace.privacy["out_of_bounds"] == [outside] * 4
 
 
-def test_the_ledger_tells_what_was_published() -> None:
+def test_the_ledger_lists_what_was_published() -> None:
     ledgers = run(walks.Weighted(privacy=MECHANISM)).ledger
     assert len(ledgers) == 4
     assert [(c.what, c.times) for c in ledgers[0].charges(0) if c.what == "importance"] == [
         ("importance", 1)
     ]
-    assert ledgers[0].total(0, delta=0.03) == np.inf  # the model goes in the clear
-    open_book = run(walks.Weighted()).ledger[0]
-    assert "in the clear" in str(open_book)
-    noise = privacy.ModelNoise(
-        clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
-    )
-    trace = run(walks.Weighted(privacy=MECHANISM), privacy=noise, steps=100)
+    assert ledgers[0].total(0, delta=0.03) == np.inf  # the model is unprotected
+    assert "in the clear" in str(run(walks.Weighted()).ledger[0])
+    trace = run(walks.Weighted(privacy=MECHANISM), privacy=noise_of(20.0, 10), steps=100)
     assert trace.contributions is not None
     ledger = trace.ledger[0]
     spent = ledger.total(0, delta=0.05)
     assert MECHANISM.epsilon(0.05) < spent < np.inf
     model = next(c for c in ledger.charges(0) if c.what == "model")
-    assert model.times == 10  # the cap: whoever sees the tokens chooses when to stop
+    assert model.times == 10  # the cap: an observer of the tokens chooses when to stop
 
 
 @pytest.mark.parametrize("protect", ["rows", "node"])
@@ -151,12 +149,10 @@ def test_nodes_past_their_cap_leave_the_model_unchanged(engine: Any, protect: An
     assert (np.diff(run.average_distance[:, -8:]) != 0).all()  # w̄ still moves towards it
 
 
-def test_what_shows_is_clipped() -> None:
+def test_contributions_are_clipped() -> None:
     """One visit moves the model by the step times at most the clip, whatever the rows."""
     loud = wl.Problem(1e3 * X, Y, domain=wl.domains.Ball(1e9), aggregate="mean")
-    noise = privacy.ModelNoise(
-        clip=2.0, noise_multiplier=1e-12, max_contributions=1, protect="node"
-    )
+    noise = noise_of(1e-12, 1, clip=2.0)
     options = {"steps": 1, "step_size": wl.ConstantStep(1.0), "replicates": 20, "seed": 3}
     plain = wl.simulate(loud, GRAPH, walks.Uniform(), **options)
     clipped = wl.simulate(loud, GRAPH, walks.Uniform(), privacy=noise, **options)
@@ -167,14 +163,9 @@ def test_what_shows_is_clipped() -> None:
 
 
 def test_a_walk_drawn_before_is_charged_too() -> None:
-    noise = privacy.ModelNoise(
-        clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
-    )
-    walk = walks.Weighted(privacy=MECHANISM).sample_release(
-        GRAPH, PROBLEM, np.random.default_rng(1)
-    )
-    for drawn in (walk, walks.Jumping(walk)):
-        trace = run(drawn, privacy=noise, steps=100)
+    walk: Any = drawn()
+    for walk_or_jumps in (walk, walks.Jumping(walk)):
+        trace = run(walk_or_jumps, privacy=noise_of(20.0, 10), steps=100)
         assert "importance" in [charge.what for charge in trace.ledger[0].charges(0)]
         assert trace.ledger[0].total(0, delta=0.05) > MECHANISM.epsilon(0.05)
         np.testing.assert_array_equal(trace.released, np.tile(walk.importance, (4, 1)))
@@ -182,37 +173,30 @@ def test_a_walk_drawn_before_is_charged_too() -> None:
 
 @pytest.mark.parametrize("wrap", [lambda walk: walk, walks.NonBacktracking, walks.Jumping])
 def test_no_method_of_a_walk_after_its_release_can_read_the_true_constants(wrap: Any) -> None:
-    seen: list[Any] = []
+    values_seen: list[Any] = []
 
     class Curious(walks.Weighted):
         def divisor(self, *of_node: Any) -> Any:
-            seen.append({**vars(self), **vars(type(self))})
+            values_seen.append({**vars(self), **vars(type(self))})
             return super().divisor(*of_node)
 
     true = PROBLEM.smoothness_constants
     run(wrap(Curious(privacy=MECHANISM)), steps=5, engine="reference", mean_importance="estimated")
-    assert seen
-    for values in (value for each in seen for value in each.values()):
+    assert values_seen
+    for values in (value for each in values_seen for value in each.values()):
         assert not (isinstance(values, np.ndarray) and np.isin(true, values).any())
 
 
-def test_a_relay_does_not_release_anothers_constant() -> None:
+def test_a_relay_does_not_release_the_constant_of_another_node() -> None:
     problem = wl.Problem(X[:11], Y[:11], penalty=1.0, nodes=12, empty_nodes="relay",
                          aggregate="mean")  # fmt: skip
-    walk = walks.Weighted(privacy=MECHANISM, reweight="as-printed").sample_release(
-        GRAPH, problem, np.random.default_rng(1)
-    )
+    walk: Any = drawn(problem=problem, reweight="as-printed")
     assert walk.true_importance[11] == BOUNDS[0]
     assert (walk.true_importance[:11] == problem.smoothness_constants[:11]).all()
 
 
 def test_shrinking_moves_releases_to_the_midpoint_and_stays_unbiased() -> None:
-    plain, shrinking = (
-        walks.Weighted(privacy=MECHANISM, shrink=shrink).sample_release(
-            GRAPH, PROBLEM, np.random.default_rng(2)
-        )
-        for shrink in (False, True)
-    )
+    plain, shrinking = (drawn(2, shrink=shrink) for shrink in (False, True))
     released, followed = (walk.release for walk in (plain, shrinking))
     factor = privacy.release_error(MECHANISM)[2]
     np.testing.assert_allclose(followed, 4.5 + factor * (released - 4.5))  # of bounds 1..8
@@ -236,8 +220,8 @@ def test_shrinking_brings_releases_nearer(kind: str) -> None:
     assert after == pytest.approx(privacy.release_error(mechanism)[1] ** 2, rel=0.05)
 
 
-def test_a_loose_promise_does_not_hide_the_rows() -> None:
-    """The attack is only worth anything if it succeeds where the promise is worth nothing."""
+def test_a_large_epsilon_does_not_hide_the_rows() -> None:
+    """The attack is a useful test only if it succeeds when ε is useless."""
     X, y = wl.datasets.two_gaussians(50, dimension=10, seed=1)
     problem = wl.Problem(X, y, penalty=1.0, aggregate="mean")
     graph = wl.graphs.erdos_renyi(50, 0.2, seed=1, connected="retry")
@@ -279,14 +263,9 @@ def test_tokens_of_the_squared_loss_reveal_no_more_than_moments() -> None:
 def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
     options = {"steps": 20_000, "step_size": wl.PowerStep(0.1)}
     plain = run(walks.Uniform(), **options).distance[:, -1].mean()
-    quiet = privacy.ModelNoise(
-        clip=1e6, noise_multiplier=1e-15, max_contributions=10**9, protect="node"
-    )
+    quiet, loud = noise_of(1e-15, 10**9, clip=1e6), noise_of(5.0, 10**9, clip=5.0)
     same = run(walks.Uniform(), privacy=quiet, **options).distance[:, -1].mean()
     assert same == pytest.approx(plain, rel=1e-6)
-    loud = privacy.ModelNoise(
-        clip=5.0, noise_multiplier=5.0, max_contributions=10**9, protect="node"
-    )
     assert run(walks.Uniform(), privacy=loud, **options).distance[:, -1].mean() > 2 * plain
 
 
@@ -304,9 +283,8 @@ def test_noise_costs_accuracy_and_no_noise_costs_none() -> None:
     ids=repr,
 )
 def test_claims_that_would_be_false_are_refused(method: Any, message: str) -> None:
-    noise = privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=3, protect="node")
     with pytest.raises(ValueError, match=message):
-        run(method, privacy=noise)
+        run(method, privacy=noise_of(1.0, 3))
 
 
 def test_bad_walks() -> None:
@@ -334,16 +312,13 @@ def test_private_walks_are_values() -> None:
     assert walks.Weighted(privacy=MECHANISM).is_private
     assert walks.Jumping(walk).is_private
     assert not walks.Weighted().is_private
-    drawn = walk.sample_release(GRAPH, PROBLEM, np.random.default_rng(0))
-    assert pickle.loads(pickle.dumps(drawn)) == drawn
-    assert not drawn.is_private
+    released = drawn(reweight="as-printed", laziness=0.1)
+    assert pickle.loads(pickle.dumps(released)) == released
+    assert not released.is_private
 
 
 def test_a_trace_with_releases_survives_a_file(tmp_path: Any) -> None:
-    noise = privacy.ModelNoise(
-        clip=1.0, noise_multiplier=20.0, max_contributions=10, protect="node"
-    )
-    trace = run(walks.Weighted(privacy=MECHANISM), privacy=noise)
+    trace = run(walks.Weighted(privacy=MECHANISM), privacy=noise_of(20.0, 10))
     for suffix in ("npz", "parquet"):
         trace.save(tmp_path / f"run.{suffix}")
         assert wl.Trace.load(tmp_path / f"run.{suffix}") == trace
@@ -404,7 +379,7 @@ def test_the_sensitivity_of_a_row_is_used_for_its_own_problem_only() -> None:
             OwnConstants(X, y, penalty=1.0, node_of_row=nodes), ring, walk, steps=5, seed=1,
             step_size=wl.PowerStep(0.1),
         )  # fmt: skip
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(ValueError, match="unknown"):
         wl.RandomWalkClassifier(graph=ring, walk=walk, steps=5, step_size=0.1).fit(
             X, y > 0, nodes=nodes
         )
