@@ -1,4 +1,4 @@
-"""The pictures beside convergence: what is drawn is what was computed, and bad input is told."""
+"""The pictures beside convergence: they draw what was computed, and refuse bad input."""
 
 from dataclasses import replace
 from io import BytesIO
@@ -26,12 +26,10 @@ def problem_on(nodes):
     return wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(3.0))
 
 
-def test_a_dot_has_the_size_of_its_visits_and_the_colour_of_their_ratio_to_the_law(axes):
+def test_a_dot_has_the_size_of_its_visits_and_the_colour_of_their_ratio(axes):
     graph = wl.graphs.star(5)
-    assert (
-        wl.plots.visits(graph, [60, 10, 10, 20, 0], expected=[0.6, 0.1, 0.1, 0.1, 0.1], ax=axes)
-        is axes
-    )
+    expected = [0.6, 0.1, 0.1, 0.1, 0.1]
+    assert wl.plots.visits(graph, [60, 10, 10, 20, 0], expected, ax=axes) is axes
     dots = axes.collections[1]
     sizes = dots.get_sizes()
     assert sizes[3] / sizes[0] == pytest.approx(20 / 60)
@@ -41,7 +39,7 @@ def test_a_dot_has_the_size_of_its_visits_and_the_colour_of_their_ratio_to_the_l
 
 
 @pytest.mark.parametrize(
-    ("counts", "law", "message"),
+    ("counts", "expected", "message"),
     [
         ([1, 2], None, "5 nodes"),
         ([0] * 5, None, "all zero"),
@@ -49,9 +47,9 @@ def test_a_dot_has_the_size_of_its_visits_and_the_colour_of_their_ratio_to_the_l
         ([1] * 5, [1, 1, 1, 1, 0], "positive"),
     ],
 )
-def test_visits_that_cannot_be_drawn(counts, law, message):
+def test_visits_that_cannot_be_drawn(counts, expected, message):
     with pytest.raises(ValueError, match=message):
-        wl.plots.visits(wl.graphs.star(5), counts, law)
+        wl.plots.visits(wl.graphs.star(5), counts, expected)
 
 
 def run_on(graph, walk):
@@ -73,8 +71,8 @@ def run_on(graph, walk):
     ],
     ids=repr,
 )
-def test_a_run_alone_tells_how_visits_compare_with_its_law(axes, method, tmp_path):
-    """40,000 visits of 50 nodes: an equal share, where that is not the law, is off by far more."""
+def test_a_run_alone_compares_visits_with_the_expected_ones(axes, method, tmp_path):
+    """40,000 visits of 50 nodes: unequal expected visits differ far more from an equal share."""
     graph = wl.graphs.barabasi_albert(50, 2, seed=1)
     run = run_on(graph, method)
     run.save(tmp_path / "run.npz")
@@ -100,14 +98,14 @@ def test_hubs_that_are_visited_too_often_stand_out_on_a_large_graph(axes):
     render(axes)
 
 
-def test_where_all_nodes_have_as_many_neighbours_their_ratios_are_counted(axes):
+def test_on_a_regular_graph_the_ratios_are_counted(axes):
     wl.plots.visits(run_on(wl.graphs.ring(41), wl.walks.Uniform()), ax=axes)
     assert sum(bar.get_height() for bar in axes.patches) == 41
     assert axes.get_ylabel() == "nodes, each with 2 neighbours"
     render(axes)
 
 
-def test_a_run_without_visits_and_a_graph_without_counts_are_told():
+def test_a_run_without_visits_and_a_graph_without_counts_are_refused():
     run = run_on(wl.graphs.ring(9), wl.walks.Uniform())
     with pytest.raises(ValueError, match="has no visits"):
         wl.plots.visits(replace(run, visits=None))
@@ -116,7 +114,7 @@ def test_a_run_without_visits_and_a_graph_without_counts_are_told():
     with pytest.raises(ValueError, match="needs the visits"):
         wl.plots.visits(wl.graphs.ring(9))
     jumping = run_on(wl.graphs.ring(9), wl.walks.Jumping(wl.walks.Uniform()))
-    assert jumping.expected_visits is None  # finding it may take longer than the run
+    assert jumping.expected_visits is None  # computing them may take longer than the run
 
 
 def test_entrapment_is_one_over_the_probability_to_move(axes):
@@ -130,7 +128,7 @@ def test_entrapment_is_one_over_the_probability_to_move(axes):
     render(axes)
 
 
-def test_the_price_of_privacy_is_what_compare_says(axes):
+def test_the_price_of_privacy_is_that_of_compare(axes):
     wl.plots.privacy_tradeoff(bounds=(1.0, 10.0), delta=0.03, epsilons=[1.0, 5.0], ax=axes)
     lines = {line.get_label(): line for line in axes.get_lines()}
     table = wl.privacy.compare(epsilon=5.0, delta=0.03, bounds=(1.0, 10.0))
@@ -164,7 +162,7 @@ def test_a_film_that_cannot_be_made_leaves_no_file(tmp_path, name, steps):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_layout_is_the_same_each_time_and_refuses_what_nobody_could_see():
+def test_a_layout_is_the_same_each_time_and_refuses_large_graphs():
     graph = wl.graphs.erdos_renyi(30, 0.2, seed=1, connected="retry")
     positions = wl.graphs.spring_layout(graph)
     np.testing.assert_array_equal(positions, wl.graphs.spring_layout(graph))

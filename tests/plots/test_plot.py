@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is the summary, the labels say so, and no input makes a warning."""
+"""Convergence: it draws the summary, with labels, and no input causes a warning."""
 
 from io import BytesIO
 
@@ -58,17 +58,14 @@ def test_lines_and_bands_are_the_summary_at_the_mean_cost(axes, x, metric):
         render(axes)
 
 
-def test_the_legend_names_the_methods_and_says_what_the_band_is(axes):
+def test_the_legend_names_the_methods_and_the_band(axes):
     traces = [make_trace(label="Uniform()"), make_trace(label="Weighted()", complete=False)]
     convergence(traces, ax=axes)
     legend = axes.get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "Uniform()",
-        "Weighted() (interrupted)",
-    ]
-    assert legend.get_title().get_text() == (
-        "median of 8 replicates,\nband: its 99 % confidence interval"
-    )
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["Uniform()", "Weighted() (interrupted)"]
+    title = "median of 8 replicates,\nband: its 99 % confidence interval"
+    assert legend.get_title().get_text() == title
 
 
 def test_one_run_is_drawn_as_it_is_and_a_dictionary_gives_names(axes):
@@ -78,7 +75,7 @@ def test_one_run_is_drawn_as_it_is_and_a_dictionary_gives_names(axes):
     assert names == ["Uniform()", "mine", "cut short (interrupted)"]
 
 
-def test_a_second_call_on_the_same_axes_goes_on_with_colours_and_notes(axes):
+def test_a_second_call_on_the_same_axes_continues_colours_and_notes(axes):
     make_trace().plot(ax=axes)
     make_trace(replicates=1, label="one").plot(ax=axes)
     first, second = axes.get_lines()
@@ -90,7 +87,7 @@ def test_a_second_call_on_the_same_axes_goes_on_with_colours_and_notes(axes):
     render(axes)
 
 
-def test_many_traces_are_told_apart(axes):
+def test_many_traces_are_distinguishable(axes):
     convergence([make_trace(label=str(number)) for number in range(20)], ax=axes)
     assert len({(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}) == 20
 
@@ -115,7 +112,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("gap", HARD.values(), ids=HARD.keys())
-def test_what_a_logarithm_cannot_show_is_left_out_without_a_warning(axes, gap):
+def test_values_that_a_logarithm_cannot_show_are_left_out_without_a_warning(axes, gap):
     make_trace(*gap.shape, gap=gap).plot(metric="gap", ax=axes)
     (line,) = axes.get_lines()
     drawn = line.get_ydata()[~np.isnan(line.get_ydata())]
@@ -150,11 +147,7 @@ def test_an_interval_that_reaches_zero_keeps_its_band(axes):
             "NaN.*metric='average_gap'",
         ),
         ([make_trace(gap=np.full((8, 5), np.nan))], {"metric": "gap"}, "NaN .*record.$"),
-        (
-            [make_trace(gap=np.zeros((8, 5)))],
-            {"metric": "gap", "x": "bytes"},
-            "gap .*bytes",
-        ),
+        ([make_trace(gap=np.zeros((8, 5)))], {"metric": "gap", "x": "bytes"}, "gap .*bytes"),
     ],
 )
 def test_bad_requests_are_refused_before_anything_is_drawn(axes, traces, options, message):

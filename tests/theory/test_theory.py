@@ -1,5 +1,6 @@
 """Eigenvalues against dense ones, bounds that bound, constants by hand, every warning."""
 
+import dataclasses
 import math
 import warnings as python_warnings
 from itertools import pairwise
@@ -31,9 +32,9 @@ def flat_problem(nodes, domain=BALL):
     return Problem(np.ones((nodes, 1)), signs, loss=losses.Squared(), penalty=1.0, domain=domain)
 
 
-def dense_ends(P, law):
+def dense_ends(P, shares):
     """1 − λ_2 and 1 + λ_N by dense algebra."""
-    root = np.sqrt(law)
+    root = np.sqrt(shares)
     values = np.linalg.eigvalsh(root[:, None] * P.toarray() / root)
     return 1.0 - values[-2], 1.0 + values[0]
 
@@ -58,15 +59,8 @@ def chains(draw):
             edges.append((int(i), int(j)))
     laziness = draw(st.sampled_from([0.0, 0.0, 0.3]))
     importance = np.exp(draw(st.sampled_from([0.1, 1.0, 3.0])) * rng.standard_normal(nodes))
-    walk = draw(
-        st.sampled_from(
-            [
-                walks.Simple(laziness=laziness),
-                walks.Uniform(laziness=laziness),
-                walks.Weighted(importance=importance, laziness=laziness),
-            ]
-        )
-    )
+    kinds = walks.Simple(), walks.Uniform(), walks.Weighted(importance)
+    walk = dataclasses.replace(draw(st.sampled_from(kinds)), laziness=laziness)
     return graphs.from_edges(edges), walk
 
 
@@ -74,24 +68,24 @@ def chains(draw):
 @given(chains())
 def test_eigenvalues_equal_dense_ones(chain):
     graph, walk = chain
-    P, law = walk.transition_matrix(graph), walk.stationary(graph)
-    near, far = dense_ends(P, law)
-    found = spectrum.spectrum_of(graph, walk)
-    assert found.method == "eigenvalues"
-    assert found.near[0] == found.near[1] == pytest.approx(near, rel=1e-6, abs=1e-12)
-    assert found.far[0] == found.far[1] == pytest.approx(far, rel=1e-6, abs=1e-12)
-    assert spectral_gap(graph, walk) == min(found.near[0], found.far[0])
+    P, shares = walk.transition_matrix(graph), walk.stationary(graph)
+    near, far = dense_ends(P, shares)
+    result = spectrum.spectrum_of(graph, walk)
+    assert result.method == "eigenvalues"
+    assert result.near[0] == result.near[1] == pytest.approx(near, rel=1e-6, abs=1e-12)
+    assert result.far[0] == result.far[1] == pytest.approx(far, rel=1e-6, abs=1e-12)
+    assert spectral_gap(graph, walk) == min(result.near[0], result.far[0])
 
 
 @settings(max_examples=80, deadline=None)
 @given(chains())
 def test_bounds_hold_on_both_sides(chain):
     graph, walk = chain
-    P, law = walk.transition_matrix(graph), walk.stationary(graph)
-    near, far = dense_ends(P, law)
-    assert 0.0 < spectrum.poincare(P, law) <= near * (1 + 1e-9) + 1e-14
-    assert 0.0 <= spectrum.odd_paths(P, law) <= far * (1 + 1e-9) + 1e-14
-    cut_short = spectrum.reversible(P, law, graph.is_bipartite, limit=3)
+    P, shares = walk.transition_matrix(graph), walk.stationary(graph)
+    near, far = dense_ends(P, shares)
+    assert 0.0 < spectrum.poincare(P, shares) <= near * (1 + 1e-9) + 1e-14
+    assert 0.0 <= spectrum.odd_paths(P, shares) <= far * (1 + 1e-9) + 1e-14
+    cut_short = spectrum.reversible(P, shares, graph.is_bipartite, limit=3)
     assert cut_short.near[0] <= near * (1 + 1e-6) + 1e-12
     assert near <= cut_short.near[1] * (1 + 1e-6) + 1e-12
     assert cut_short.far[0] <= far * (1 + 1e-6) + 1e-12
@@ -114,14 +108,14 @@ def test_poincare_is_the_sum_over_all_paths():
     nodes = 25
     tree = graphs.from_edges([(int(rng.integers(i)), i) for i in range(1, nodes)])
     walk = walks.Weighted(importance=np.exp(rng.standard_normal(nodes)))
-    P, law = walk.transition_matrix(tree), walk.stationary(tree)
+    P, shares = walk.transition_matrix(tree), walk.stationary(tree)
     load = {}
     for x, paths in networkx.all_pairs_shortest_path(graphs.to_networkx(tree)):
         for y, path in paths.items():
             for edge in pairwise(path):
-                load[edge] = load.get(edge, 0.0) + (len(path) - 1) * law[x] * law[y]
-    K = max(total / (law[i] * P[i, j]) for (i, j), total in load.items())
-    assert spectrum.poincare(P, law) == pytest.approx(1 / K, rel=1e-10)
+                load[edge] = load.get(edge, 0.0) + (len(path) - 1) * shares[x] * shares[y]
+    K = max(total / (shares[i] * P[i, j]) for (i, j), total in load.items())
+    assert spectrum.poincare(P, shares) == pytest.approx(1 / K, rel=1e-10)
 
 
 @pytest.mark.parametrize("laziness", [0.0, 0.25])
@@ -140,23 +134,23 @@ def test_poincare_is_the_sum_over_all_paths():
 def test_closed_forms(graph, walk, laziness):
     chain = walk(laziness=laziness)
     problem = flat_problem(graph.node_count)
-    found = spectrum.spectrum_of(graph, chain, problem)
-    assert found.method == "closed form"
-    P, law = chain.transition_matrix(graph, problem), chain.stationary(graph, problem)
-    assert (found.near[0], found.far[0]) == pytest.approx(dense_ends(P, law), abs=1e-12)
+    result = spectrum.spectrum_of(graph, chain, problem)
+    assert result.method == "closed form"
+    P, shares = chain.transition_matrix(graph, problem), chain.stationary(graph, problem)
+    assert (result.near[0], result.far[0]) == pytest.approx(dense_ends(P, shares), abs=1e-12)
     by_iteration = spectrum.spectrum_of(unnamed(graph), chain, problem)
     assert by_iteration.method == "eigenvalues"
-    assert by_iteration.near[0] == pytest.approx(found.near[0], rel=1e-6)
-    assert by_iteration.far[0] == pytest.approx(found.far[0], rel=1e-6, abs=1e-12)
+    assert by_iteration.near[0] == pytest.approx(result.near[0], rel=1e-6)
+    assert by_iteration.far[0] == pytest.approx(result.far[0], rel=1e-6, abs=1e-12)
 
 
 def test_no_closed_form_for_unequal_importance():
     graph = graphs.ring(9)
     walk = walks.Weighted(importance=np.arange(1.0, 10.0))
-    found = spectrum.spectrum_of(graph, walk)
-    assert found.method == "eigenvalues"
+    result = spectrum.spectrum_of(graph, walk)
+    assert result.method == "eigenvalues"
     ends = dense_ends(walk.transition_matrix(graph), walk.stationary(graph))
-    assert (found.near[0], found.far[0]) == pytest.approx(ends, rel=1e-6)
+    assert (result.near[0], result.far[0]) == pytest.approx(ends, rel=1e-6)
 
 
 class Slow(walks.Uniform):
@@ -192,20 +186,20 @@ def test_eigenvalues_agree_with_arpack():
 
     graph = graphs.barabasi_albert(3000, 3, seed=1)
     walk = walks.Uniform()
-    found = spectrum.spectrum_of(graph, walk)
+    result = spectrum.spectrum_of(graph, walk)
     root = np.sqrt(walk.stationary(graph))
     S = diags_array(root) @ walk.transition_matrix(graph) @ diags_array(1 / root)
     top = eigsh(S, k=2, which="LA", v0=np.ones(3000), return_eigenvectors=False)
     bottom = eigsh(S, k=1, which="SA", v0=np.ones(3000), return_eigenvectors=False)
-    assert found.near[0] == pytest.approx(1 - top.min(), rel=1e-6)
-    assert found.far[0] == pytest.approx(1 + bottom[0], rel=1e-6)
+    assert result.near[0] == pytest.approx(1 - top.min(), rel=1e-6)
+    assert result.far[0] == pytest.approx(1 + bottom[0], rel=1e-6)
 
 
 def test_a_wide_spread_of_the_importance():
     """π over 24 orders of magnitude; the truth by a chain of two nodes, 1 − λ_2 = P_01 + P_10."""
     walk = walks.Weighted(importance=np.array([1e-12, 1e12]))
-    found = spectrum.spectrum_of(graphs.from_edges([(0, 1)]), walk)
-    assert found.near[0] == pytest.approx(1.0 + 1e-24, rel=1e-12)
+    result = spectrum.spectrum_of(graphs.from_edges([(0, 1)]), walk)
+    assert result.near[0] == pytest.approx(1.0 + 1e-24, rel=1e-12)
     spread = walks.Weighted(importance=10.0 ** np.linspace(-12, 12, 40))
     assert 0.0 < spectral_gap(graphs.grid(1, 40), spread) < 1.0
 
@@ -213,10 +207,10 @@ def test_a_wide_spread_of_the_importance():
 def test_ring_of_10001_weighted_converges():
     rng = np.random.default_rng(0)
     walk = walks.Weighted(importance=np.exp(rng.standard_normal(10_001)))
-    found = spectrum.spectrum_of(graphs.ring(10_001), walk)
-    assert found.method == "eigenvalues"
-    P, law = walk.transition_matrix(graphs.ring(10_001)), walk.stationary(graphs.ring(10_001))
-    assert spectrum.poincare(P, law) < found.near[0]
+    result = spectrum.spectrum_of(graphs.ring(10_001), walk)
+    assert result.method == "eigenvalues"
+    P, shares = walk.transition_matrix(graphs.ring(10_001)), walk.stationary(graphs.ring(10_001))
+    assert spectrum.poincare(P, shares) < result.near[0]
 
 
 def test_out_of_budget_gives_a_bound_around_the_truth():
@@ -228,8 +222,8 @@ def test_out_of_budget_gives_a_bound_around_the_truth():
     assert 0.0 < low < truth < high
     assert diagnosis.spectral_gap == low
     assert low > 0.1 * truth
-    said = " ".join(diagnosis.warnings)
-    assert f"between {low:.3g} and {high:.3g}" in said
+    warnings = " ".join(diagnosis.warnings)
+    assert f"between {low:.3g} and {high:.3g}" in warnings
     assert "bound: between" in str(diagnosis)
 
 
@@ -262,9 +256,9 @@ def test_jumps_have_the_second_largest_modulus(nodes):
     assert math.isnan(diagnosis.mixing_time)
     assert diagnosis.constant is None
     assert diagnosis.acceptance_rate == pytest.approx(walk.acceptance_rate(graph, problem))
-    said = " ".join(diagnosis.warnings)
-    assert "not reversible" in said
-    assert "lower jump probability" in said
+    warnings = " ".join(diagnosis.warnings)
+    assert "not reversible" in warnings
+    assert "lower jump probability" in warnings
     assert "not reversible" in str(diagnosis)
 
 
@@ -343,10 +337,12 @@ def test_residual_does_not_depend_on_which_minimiser():
     X = np.column_stack([rng.standard_normal(9), np.zeros(9)])  # the second weight is free
     problem = Problem(X, rng.standard_normal(9), loss=losses.Squared(), domain=BALL)
     assert not problem.solution.unique
-    here = problem.solution.model
-    assert residual(problem, here) == pytest.approx(residual(problem, here + np.array([0.0, 3.0])))
+    model = problem.solution.model
+    assert residual(problem, model) == pytest.approx(
+        residual(problem, model + np.array([0.0, 3.0]))
+    )
     diagnosis = diagnose(graphs.ring(9), problem, walks.Uniform())
-    assert diagnosis.residual == residual(problem, here)
+    assert diagnosis.residual == residual(problem, model)
 
 
 def test_constants_by_hand():
@@ -358,12 +354,12 @@ def test_constants_by_hand():
     def expect(walk, theorem, noise, smoothness):
         diagnosis = diagnose(graph, problem, walk)
         mixing = 1 / math.log(1 / diagnosis.lambda_P)
-        found = diagnosis.constant
-        assert found.theorem == theorem
-        assert found.noise == pytest.approx(noise)
-        assert found.smoothness == pytest.approx(smoothness)
-        assert found.mixing == pytest.approx(mixing)
-        assert found.value == max(found.noise, found.smoothness, found.mixing)
+        result = diagnosis.constant
+        assert result.theorem == theorem
+        assert result.noise == pytest.approx(noise)
+        assert result.smoothness == pytest.approx(smoothness)
+        assert result.mixing == pytest.approx(mixing)
+        assert result.value == max(result.noise, result.smoothness, result.mixing)
 
     expect(walks.Uniform(), "Theorem 1", σ2, L.max() ** 2)
     expect(walks.Weighted(), "Theorem 2", L.mean() / L.min() * σ2, L.mean() ** 2)
@@ -395,7 +391,7 @@ def test_numbers_of_a_diagnosis():
     assert diagnosis == diagnose(graph, problem, walks.Weighted())
 
 
-def test_the_table_shows_the_numbers():
+def test_the_table_contains_the_numbers():
     diagnosis = diagnose(graphs.erdos_renyi(20, 0.4, seed=3), problem_on(20), walks.Weighted(),
                          ConstantStep(100.0))  # fmt: skip
     table = str(diagnosis)
@@ -414,9 +410,9 @@ def test_a_good_choice_has_no_warnings():
     graph, problem = graphs.erdos_renyi(20, 0.4, seed=3), problem_on(20, spread=0.1)
     largest = diagnose(graph, problem, walks.Uniform()).largest_step
     for walk in (walks.Uniform(), walks.Weighted(), walks.Simple(corrected=True)):
-        found = diagnose(graph, problem, walk, PowerStep(0.5 * largest, 0.75))
-        assert found.warnings == ()
-        assert "Warnings" not in str(found)
+        result = diagnose(graph, problem, walk, PowerStep(0.5 * largest, 0.75))
+        assert result.warnings == ()
+        assert "Warnings" not in str(result)
 
 
 def test_sizes_must_agree():
@@ -432,9 +428,9 @@ def test_warns_of_period_two(walk):
 
 
 def test_warns_of_slow_mixing():
-    said = text(graphs.ring(101), flat_problem(101), walks.Uniform())
-    assert "mixes slowly" in said
-    assert "pass laziness=0.1" in said
+    warnings = text(graphs.ring(101), flat_problem(101), walks.Uniform())
+    assert "mixes slowly" in warnings
+    assert "pass laziness=0.1" in warnings
     lazy = text(graphs.ring(301), flat_problem(301), walks.Uniform(laziness=0.1))
     assert "Add edges" in lazy
     assert "mixes slowly" not in text(graphs.complete(101), flat_problem(101), walks.Uniform())
@@ -446,11 +442,11 @@ def test_warns_of_entrapment():
     graph, problem = graphs.complete(10), flat_problem(10)
     walk = walks.Weighted(importance=importance)
     stay = 1 / (1 - walk.transition_matrix(graph)[4, 4])
-    said = text(graph, problem, walk)
+    warnings = text(graph, problem, walk)
     assert f"1 node holds the token for more than 20 steps on average; the worst is node 4 with " \
-           f"{stay:.4g} steps" in said  # fmt: skip
-    assert "Jumping" in said
-    assert "clip" in said
+           f"{stay:.4g} steps" in warnings  # fmt: skip
+    assert "Jumping" in warnings
+    assert "clip" in warnings
     importance[4] = 15.0
     assert "Entrapment" not in text(graph, problem, walks.Weighted(importance=importance))
     star = text(graphs.star(40), flat_problem(40), walks.Uniform())
@@ -505,8 +501,8 @@ def test_warns_of_the_exponent(q, warned):
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # PowerStep itself warns too
         step = PowerStep(1e-3, q)
-    said = text(graphs.complete(5), problem_on(5), walks.Uniform(), step)
-    assert ("outside (0.5, 1)" in said) == warned
+    warnings = text(graphs.complete(5), problem_on(5), walks.Uniform(), step)
+    assert ("outside (0.5, 1)" in warnings) == warned
 
 
 def test_warns_of_steps_that_overshoot():

@@ -1,4 +1,4 @@
-"""The step that finds itself: no graph and no convex problem of these makes it diverge.
+"""The line search: none of these graphs and convex problems makes it diverge.
 
 How many hops it takes beside the best constant step is measured by `benchmarks.memory`.
 """
@@ -57,7 +57,7 @@ def test_it_never_diverges(name: str, loss: Any) -> None:
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_the_units_of_the_rows_do_not_matter(scale: float) -> None:
-    """L̂ starts from what the first rows say, so nothing has to be found out by halving."""
+    """L̂ starts from the first rows, so it need not halve many times."""
     runs = [
         wl.simulate(uneven(40, LOSSES[0], scale=each), GRAPHS["random"], walks.Uniform(),
                     update=updates.Saga(), steps=5000, seed=1, gaps=False)
@@ -67,7 +67,7 @@ def test_the_units_of_the_rows_do_not_matter(scale: float) -> None:
 
 
 def test_a_fitted_row_does_not_raise_the_curvature_for_ever() -> None:
-    """At a gradient of nearly 0 the test drowns in rounding, and is skipped."""
+    """At a gradient of nearly 0 the test is lost in rounding, and is skipped."""
     X = np.eye(4)
     problem = wl.Problem(X, [1.0, 2.0, 3.0, 4.0], loss=wl.losses.Squared())
     run = wl.simulate(problem, wl.graphs.complete(4), walks.Uniform(), update=updates.Saga(),

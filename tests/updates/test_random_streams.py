@@ -1,4 +1,4 @@
-"""Who draws what: nodes' own streams change nothing but the numbers, and are their own."""
+"""Random streams: streams of nodes change only the numbers, and are independent."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def test_all_streams_differ_and_only_the_seed_decides() -> None:
     assert len(first) == 2 * len(seeds)
     again = generators(replicate_seed(np.random.SeedSequence(1), 1), nodes=3)
     assert again.of(2).walk.random() in first
-    assert again.of(2) is again.of(2)  # a node's stream goes on where it was
+    assert again.of(2) is again.of(2)  # a node's stream continues
 
 
-def test_a_node_that_is_not_there() -> None:
+def test_a_node_that_does_not_exist() -> None:
     streams = generators(np.random.SeedSequence(1), nodes=3)
     with pytest.raises(IndexError, match=r"nodes are 0\.\.2"):
         streams.of(3)
@@ -48,7 +48,7 @@ def test_cores_records_and_replicates_change_nothing() -> None:
     )
 
 
-def test_own_streams_start_alike_and_then_part() -> None:
+def test_streams_of_nodes_begin_like_that_of_the_replicate() -> None:
     """The start is the replicate's in both; after one update the average is the start."""
     own, shared = (
         run(streams=streams, records=[1, 300], replicates=2) for streams in ("node", "replicate")
@@ -66,7 +66,7 @@ def test_a_node_releases_from_its_own_stream() -> None:
     assert released[0, 4] == mechanism.release(PROBLEM.smoothness_constants[4], own)
 
 
-def test_visits_keep_their_law() -> None:
+def test_visits_keep_their_distribution() -> None:
     """Own streams are as good as one: 400 replicates of the uniform walk, each node's share within
     5 standard deviations over replicates, which fails by chance with a probability below 1e-5."""
     trace = run(walk=wl.walks.Uniform(laziness=0.3), streams="node", replicates=400)

@@ -1,4 +1,4 @@
-"""What walks show of the rows: nothing is claimed that a walk does not say itself."""
+"""Disclosures of walks: no privacy is claimed for a walk that does not state its disclosure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCALED = Disclosure(scaled_by="Hungry()")
 
 
 class Hungry(walks.Jumping):
-    """A wrapper with a word of its own about what it shows."""
+    """A wrapper with its own statement of its disclosure."""
 
     word: Disclosure | None = None
 
@@ -29,7 +29,7 @@ class Hungry(walks.Jumping):
 
 
 class Silent(walks.Uniform):
-    """Says nothing of what it shows."""
+    """States no disclosure."""
 
     @property
     def disclosure(self) -> Disclosure | None:
@@ -37,7 +37,7 @@ class Silent(walks.Uniform):
 
 
 class Teller(walks.Uniform):
-    """Says that it tells, and takes no mechanism."""
+    """States that it reveals rows, and takes no mechanism."""
 
     @property
     def disclosure(self) -> Disclosure | None:
@@ -51,12 +51,12 @@ def simulate(walk: walks.Walk) -> wl.Trace:
 
 
 @pytest.mark.parametrize("word", [IN_THE_CLEAR, SCALED, None], ids=str)
-def test_the_word_of_a_wrapper_is_heard(word: Disclosure | None) -> None:
+def test_the_disclosure_of_a_wrapper_counts(word: Disclosure | None) -> None:
     with pytest.raises(ValueError, match=r"in the clear|true L_i|claimed"):
         simulate(Hungry(walks.Uniform(), word=word))
 
 
-def test_a_wrapper_cannot_take_back_what_the_walk_inside_shows() -> None:
+def test_a_wrapper_cannot_deny_what_the_walk_inside_reveals() -> None:
     outer = Hungry(walks.Weighted(), word=Disclosure())
     assert disclosure_of(outer).is_unprotected
     assert reveals_rows(outer)
@@ -66,7 +66,7 @@ def test_a_wrapper_cannot_take_back_what_the_walk_inside_shows() -> None:
         check_protectable(Hungry(walks.Uniform(normalise=True), word=Disclosure()))
 
 
-def test_of_a_wrapper_that_shows_nothing_privacy_is_claimed() -> None:
+def test_privacy_is_claimed_for_a_wrapper_that_reveals_nothing() -> None:
     assert simulate(Hungry(walks.Uniform(), word=Disclosure())).privacy["model"] != "in the clear"
 
 
@@ -84,13 +84,13 @@ def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> No
 @pytest.mark.parametrize(
     ("walk", "word"),
     [
-        (Silent(), "not known"),
+        (Silent(), "unknown"),
         (Teller(), "in the clear"),
         (walks.Uniform(normalise=True), "true L_i"),
     ],
     ids=["silent", "teller", "normalised"],
 )
-def test_a_model_says_what_is_not_protected(walk: walks.Walk, word: str) -> None:
+def test_a_model_lists_what_is_not_protected(walk: walks.Walk, word: str) -> None:
     assert any(word in sentence for sentence in privacy_of(walk)["not_protected"])
     assert "constant of their" in " ".join(privacy_of(walks.Uniform())["protected"])
     assert "constant of their" not in " ".join(privacy_of(walk)["protected"])
@@ -102,11 +102,7 @@ def privacy_of(walk: walks.Walk) -> Any:
 
 
 def test_every_walk_of_this_package_is_known() -> None:
+    wrappers = (walks.Jumping, walks.NonBacktracking, walks.Independent, walks.HistoryDriven)
     for base in (walks.Simple(), walks.Uniform(), walks.Weighted()):
-        for walk in (
-            base,
-            walks.Jumping(base),
-            walks.NonBacktracking(base),
-            walks.Independent(base),
-        ):
+        for walk in (base, *(wrap(base) for wrap in wrappers)):
             assert walk.disclosure_is_known

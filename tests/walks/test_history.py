@@ -1,4 +1,4 @@
-"""The history-driven walk: its rule, the law it keeps, and how much less its visits vary.
+"""The history-driven walk: its rule, its stationary distribution, and the variance of visits.
 
 Statistical tests fix their seeds; the number in their comments is the chance that correct code
 would fail under a fresh seed.
@@ -19,9 +19,9 @@ cases_of = pytest.mark.parametrize
 def test_it_accepts_by_the_rule_as_printed(name, graph_name):
     """The share of a fine grid that is accepted, against [μ_j (x_j/μ_j)^−α / deg_j] / […]_i."""
     walk, graph, problem = setting(name, graph_name)
-    make_hop, law = hopper(walk, graph, problem), walk.stationary(graph, problem)
+    make_hop, shares = hopper(walk, graph, problem), walk.stationary(graph, problem)
     counts = np.random.default_rng(3).integers(2, 30, graph.node_count)
-    aim = law * (counts / law) ** -walk.alpha / graph.degrees
+    aim = shares * (counts / shares) ** -walk.alpha / graph.degrees
     points = 3000
     for i in range(graph.node_count):
         share = np.zeros(graph.node_count)
@@ -34,7 +34,7 @@ def test_it_accepts_by_the_rule_as_printed(name, graph_name):
 
 
 def visits_of(walk, graph, steps, replicates, seed):
-    """How often each node was visited, (replicates, nodes)."""
+    """Visits to each node, (replicates, nodes)."""
     problem = wl.Problem(np.ones((graph.node_count, 1)), np.ones(graph.node_count), penalty=1.0)
     runs = [
         wl.simulate(problem, graph, walk, steps=steps, step_size=wl.PowerStep(0.01), records=1,
@@ -45,7 +45,7 @@ def visits_of(walk, graph, steps, replicates, seed):
 
 
 @cases_of("base", [walks.Uniform(), walks.Simple(), walks.Weighted(importance_for(25))], ids=repr)
-def test_it_visits_by_the_law_of_its_walk_and_varies_less(base):
+def test_it_visits_by_the_distribution_of_its_walk_and_varies_less(base):
     """80 walks of 20,000 hops: shares to 1e-3, variances to 1/(2α+1) of the walk's, α = 5.
 
     The mean share of a node has a deviation below 1e-4, so 1e-3 fails with probability below
@@ -66,7 +66,7 @@ def test_questions_are_messages_of_a_number():
     problem = wl.Problem(X, y, penalty=1.0)
     options = {"steps": steps, "step_size": wl.PowerStep(0.01), "replicates": 2, "seed": 2}
     run = wl.simulate(problem, graph, walks.HistoryDriven(), **options)
-    assert (run.questions[:, -1] == 2 * steps).all(), "nobody is lazy: a question at every visit"
+    assert (run.questions[:, -1] == 2 * steps).all(), "a lazy walk would ask less"
     moves = run.messages - run.questions
     assert (moves[:, -1] < steps).all()
     assert (run.bytes == moves * run.message_bytes + run.questions * 8).all()

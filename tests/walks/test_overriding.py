@@ -336,11 +336,11 @@ def test_the_expected_visits_of_a_private_walk_follow_its_own_visit_weights() ->
 
 @pytest.mark.parametrize("walk", [Attractive(), AnnounceWins(), ByRootOfDegree()], ids=repr)
 def test_the_stationary_distribution_belongs_to_the_announced_scores(walk: Any) -> None:
-    law = walk.stationary(GRAPH, PROBLEM)
-    np.testing.assert_allclose(law @ walk.transition_matrix(GRAPH, PROBLEM), law, rtol=1e-12)
+    shares = walk.stationary(GRAPH, PROBLEM)
+    np.testing.assert_allclose(shares @ walk.transition_matrix(GRAPH, PROBLEM), shares, rtol=1e-12)
     trace = run(walk, "compiled", steps=10)
     assert trace.expected_visits is not None
-    np.testing.assert_allclose(trace.expected_visits, law, rtol=1e-12)
+    np.testing.assert_allclose(trace.expected_visits, shares, rtol=1e-12)
 
 
 def test_a_history_driven_walk_refuses_a_walk_whose_hop_it_would_ignore() -> None:
@@ -349,7 +349,7 @@ def test_a_history_driven_walk_refuses_a_walk_whose_hop_it_would_ignore() -> Non
 
 
 class OwnRelease(walks.Uniform):
-    """Has a release of its own, and says so."""
+    """Has its own release, and states it."""
 
     mechanism: Any = None
     drawn: bool = False
@@ -446,8 +446,8 @@ def test_other_simulations_draw_announcements_once_too() -> None:
     drawn = [draw_walk(walk, GRAPH, PROBLEM, np.random.default_rng(1)) for _ in range(2)]
     np.testing.assert_array_equal(drawn[0].table, drawn[1].table)
     assert draw_walk(drawn[0], GRAPH, PROBLEM, None) is drawn[0]
-    seen = [wl.attack(PROBLEM, GRAPH, walk, STEP, 50, seed=1).recovered for _ in range(2)]
-    assert seen[0] == seen[1]
+    recovered = [wl.attack(PROBLEM, GRAPH, walk, STEP, 50, seed=1).recovered for _ in range(2)]
+    assert recovered[0] == recovered[1]
     assert np.isfinite(wl.theory.diagnose(GRAPH, PROBLEM, walk, seed=1).spectral_gap)
 
 
