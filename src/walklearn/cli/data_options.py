@@ -92,9 +92,6 @@ PRIVACY_OPTIONS = [
                  help="Public bound on the length ‖x‖ of a row; longer rows are shortened. "
                       "Default: from --scale, --range and --categories of all columns."),
     TARGET_SCALE,
-    click.option("--max-rows", type=click.FloatRange(0, min_open=True),
-                 help="Public cap on the rows of a node, for the bounds of L_i. Only --protect "
-                      "node hides the number of rows of a node."),
     click.option("--total-rows", type=click.FloatRange(0, min_open=True),
                  help="Public number of rows of all nodes. Default: the number of rows in the "
                       "file; with --protect node, all nodes have equal weight."),
@@ -182,7 +179,7 @@ class DataOptions:
         """Return the estimator of classes or numbers; seed: that of a random graph."""
         from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
 
-        names = ("row_length", "feature_bound", "epsilon", "delta", "protect", "model", "max_rows",
+        names = ("row_length", "feature_bound", "epsilon", "delta", "protect", "model",
                  "total_rows", "penalty")  # fmt: skip
         parameters = {name: options[name] for name in names} | parameters
         if any(options.get(name) is not None for name in ("epsilon", "delta", "model_noise")):
@@ -381,15 +378,13 @@ def plan_without_rows(
     options: dict[str, Any],
 ) -> FitPlan:
     """Return the plan that follows from public facts; classes: None to predict numbers."""
-    from walklearn.fitting.request import check_cap, loss_of
+    from walklearn.fitting.request import loss_of
     from walklearn.fitting.resolve import advise
     from walklearn.privacy import PrivacySettings, PublicFacts
 
     privacy = PrivacySettings(
         options["epsilon"], options["delta"], options["protect"] or "rows",
         model=options.get("model"), feature_bound=lengths["feature_bound"],
-        max_rows=options.get("max_rows"),
     )  # fmt: skip
-    check_cap(privacy, options.get("total_rows"))
     facts = PublicFacts(graph.node_count, rows, features, lengths["row_length"])
     return advise(graph, facts, privacy, loss=loss_of(None, classes), penalty=options["penalty"])

@@ -25,8 +25,6 @@ _bounds = click.option("--bounds", required=True, **_BOUNDS)
 _mechanism = click.option(
     "--mechanism", type=click.Choice(MECHANISMS.names), default="clamped-gamma", show_default=True
 )
-# The code of a walk to audit: real noise of a fit and of a node, or simulated noise.
-_ENGINES = ["released", "node", "compiled", "reference"]
 
 
 @click.group()
@@ -153,13 +151,9 @@ def attack(
               help="With --walk: maximum number of contributions of a node.")  # fmt: skip
 @click.option("--protect", type=click.Choice(["rows", "node"]), default="rows",
               show_default=True, help="With --walk: unit of ε.")  # fmt: skip
-@click.option("--engine", type=click.Choice(_ENGINES),
-              help="With --walk: the code to audit. 'released' (a fit) and 'node' (a node of a "
-                   "network) draw real noise, 'compiled' and 'reference' simulate. Default: "
-                   "released and node; with --seed: compiled.")  # fmt: skip
 @click.option("--samples", type=click.IntRange(100),
               help="Number of releases of each value (default: 20,000; simulated: 200,000), or of "
-                   "walks (default: 1,000; compiled: 20,000; reference: 500).")  # fmt: skip
+                   "walks (default: 1,000; simulated: 20,000).")  # fmt: skip
 @click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
               default=0.999, show_default=True,
               help="Probability that the lower bounds are true.")  # fmt: skip
@@ -176,8 +170,9 @@ def audit(
     repeated, and symmetric noise also for a lost sign and for dependence. Without --seed it runs
     the code of real releases.
 
-    With --walk it audits a node's contributions to the model: it runs many walks on two data sets
-    that differ in one row, as observed by a neighbour with access to every model.
+    With --walk it audits a node's contributions to the model, in a fit and in a network: it runs
+    many walks on two data sets that differ in one row, as observed by a neighbour with access to
+    every model.
 
     Exit code 1 if the claim is refuted.
     """
@@ -194,12 +189,12 @@ def audit(
     raise SystemExit(int(result.violated))
 
 
-def _audit_walk(console: Console, engine: str | None, **options: Any) -> None:
+def _audit_walk(console: Console, **options: Any) -> None:
     """Audit the contributions of a node; the exit code is the verdict."""
     names = ("epsilon", "delta", "max_contributions", "protect")
     noise = wl.privacy.ModelNoise.calibrate(clip=1.0, **{name: options[name] for name in names})
-    is_seeded, audits = options["seed"] is not None, []
-    for name in [engine] if engine else ["compiled"] if is_seeded else ["released", "node"]:
+    audits = []
+    for name in ("released", "node") if options["seed"] is None else ("compiled",):
         code: Any = name
         if name == "node":
             with extra("node", "the audit of a node needs"):

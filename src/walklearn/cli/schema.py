@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
-from walklearn.tables import Table, read_table
+from walklearn.files.checked_table import toml_text
+from walklearn.tables import read_table
 from walklearn.tables.encoding import Encoding, is_crushed
 from walklearn.tables.schema import toml_key
 from walklearn.wording import plural
@@ -39,7 +41,6 @@ _HEADER = """\
 _TARGET = """\
 # The target: a typical value, and the typical distance from it. A private regression needs both;
 # targets are cut at 3 spreads.
-{entry}
 """
 
 
@@ -61,58 +62,42 @@ def schema(data: Path, out: Path | None, console: Console, **options: Any) -> No
           --task classification --epsilon 3 --delta 1e-5 --out model/
     """
     table = read_table(data, delimiter=options["delimiter"], text=sorted(options["text"]))
-    apart = [options["target"], options["node_column"], *options["drop"]]
-    features = table.without([name for name in apart if name is not None])
     target = options["target"]
-    number = target if target is not None and is_regression_target(table[target], target) else None
+    apart = [target, options["node_column"], *options["drop"]]
+    features = table.without([name for name in apart if name is not None])
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists, and may be filled in. Use another --out.")
-    text = schema_of(features, out.name if out else "schema.toml")
-    if number is not None:
-        centre, spread, *_ = _numbers(table[number])
-        entry = "\n".join([f"[{toml_key(number)}]", "from_rows = true", centre, spread])
-        text += "\n" + _TARGET.format(entry=entry)
+    parts = [_HEADER.format(source=table.source, name=out.name if out else "schema.toml")]
+    columns = Encoding.of_table(features).columns
+    parts += [_entry(each.name, table[each.name], each.categories) for each in columns]
+    if target is not None:
+        with suppress(ValueError):  # no target for training, and none that is a number
+            if task_of(table[target], target, "auto") == "regression":
+                centre_and_spread = _entry(target, table[target]).partition("# range")[0]
+                parts.append(_TARGET + centre_and_spread)
+    text = "\n".join(parts)
     console.document["columns"] = list(features)
     if out is None:
         console.output(text, schema=text)
+        return
+    out.write_text(text, encoding="utf-8")
+    console.document["out"] = str(out)
+    console.print(
+        f"{out} has {plural(len(list(features)), 'column')}. Its numbers come from the rows:\n"
+        "replace them by public ones, and remove the lines from_rows = true."
+    )
+
+
+def _entry(name: str, cells: NDArray[Any], categories: Sequence[str] | None = None) -> str:
+    """Return the table of a column, with categories or numbers of the rows."""
+    lines = [f"[{toml_key(name)}]", "from_rows = true"]
+    if categories is not None:
+        lines.append(f"categories = {toml_text(categories)}")
     else:
-        out.write_text(text, encoding="utf-8")
-        console.document["out"] = str(out)
-        console.print(
-            f"{out} has {plural(len(list(features)), 'column')}. Its numbers come from the rows:\n"
-            "replace them by public ones, and remove the lines from_rows = true."
-        )
-
-
-def schema_of(table: Table, name: str) -> str:
-    """Return the text of a schema with numbers computed from the rows."""
-    parts = [_HEADER.format(source=table.source, name=name)]
-    for column in Encoding.of_table(table).columns:
-        lines = [f"[{toml_key(column.name)}]", "from_rows = true"]
-        if column.categories is not None:
-            lines.append(f"categories = {json.dumps(column.categories, ensure_ascii=False)}")
-        else:
-            lines += _numbers(table[column.name])
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
-
-
-def is_regression_target(cells: NDArray[Any], name: str) -> bool:
-    """True if `walklearn train` would predict these cells as a number."""
-    try:
-        return task_of(cells, name, "auto") == "regression"
-    except ValueError:
-        return False
-
-
-def _numbers(cells: NDArray[Any]) -> list[str]:
-    """Return the lines of a column of numbers: centre and spread, and the range as a comment."""
-    low, high, deviation = float(cells.min()), float(cells.max()), float(cells.std())
-    lines = [
-        f"centre = {float(cells.mean()):.3g}",
-        f"spread = {deviation or 1.0:.3g}",
-        f"# range = [{low:.3g}, {high:.3g}]",
-    ]
-    if is_crushed(deviation, (high - low) / 2):
-        lines.append("# A range would crush this column: most values are in a small part of it.")
-    return lines
+        low, high, deviation = float(cells.min()), float(cells.max()), float(cells.std())
+        lines.append(f"centre = {float(cells.mean()):.3g}")
+        lines.append(f"spread = {deviation or 1.0:.3g}")
+        lines.append(f"# range = [{low:.3g}, {high:.3g}]")
+        if is_crushed(deviation, (high - low) / 2):
+            lines.append("# A range would crush this column: most values are in a small part.")
+    return "\n".join([*lines, ""])

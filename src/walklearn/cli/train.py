@@ -166,13 +166,11 @@ def train(
     if not fit.request.is_private:
         details = {"plan": estimator.fit_plan_.digest, "graph_seed": options["graph_seed"]}
         remedy = "The same command with --resume continues from there."
-    model = trained.model.with_details(details)
-    model.save(out, overwrite=force or resume)
-    trained = trained._replace(model=model)
+    trained.model.with_details(details).save(out, overwrite=force or resume)
     console.document |= {"out": str(out), **document_of(trained, console.notes)}
     print_result(console, trained, out)
-    if model.details.get("interrupted"):
-        updates = plural(model.updates, "update")
+    if trained.model.details.get("interrupted"):
+        updates = plural(trained.model.updates, "update")
         console.note(f"interrupted: {out} contains the model after {updates}. {remedy}")
         raise SystemExit(130)
 
