@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -195,14 +194,13 @@ def test_a_walk_that_has_not_been_round_is_not_done() -> None:
 
 
 @pytest.mark.parametrize("update", ["sgd", "saga"])
-@pytest.mark.parametrize("make", [np.asarray, csr_array])
-def test_columns_of_very_different_size_are_named_as_what_is_slow(update: str, make: Any) -> None:
+def test_a_slow_walk_on_raw_columns_hints_at_their_scales(update: str) -> None:
     X, y = CANCER
     given: dict[str, Any] = {"update": update, "max_steps": 4000, "tol": 1e-9, "random_state": 0}
-    with pytest.warns(ConvergenceWarning, match='226,669 .*standardise="auto"'):
-        RandomWalkClassifier(standardise=False, **given).fit(make(X), y)
+    with pytest.warns(ConvergenceWarning, match='standardise="auto"'):
+        RandomWalkClassifier(standardise=False, **given).fit(X, y)
     with pytest.warns(ConvergenceWarning, match=r"4,?000 updates.*max_steps") as warned:
-        RandomWalkClassifier(**given).fit(make(X), y)
+        RandomWalkClassifier(**given).fit(X, y)
     assert "standardise" not in str(warned[0].message)
 
 

@@ -299,7 +299,7 @@ def test_a_mechanism_that_cannot_is_refused_with_advice() -> None:
         (
             {**TOTAL, "walk": "weighted", "feature_bound": 8.0, "protect": "node",
              "total_rows": 600.0},
-            'L_i .*protect="node" .*max_rows.*total_rows',
+            'protect="node" .*L_i .*max_rows.*total_rows',
         ),
     ],
 )  # fmt: skip

@@ -426,15 +426,16 @@ class RandomWalk(BaseEstimator):
     def _set_attributes(self, result: FitResult) -> None:
         """Keep the result of a walk, in the units that the rows were given in."""
         prepared, setting, token = result.prepared, result.setting, result.walk.token.token
-        problem, plan, update = prepared.prepared_problem, prepared.plan, setting.update
+        assert prepared.plan.encoding is not None
+        plan, update, units = prepared.plan, setting.update, prepared.plan.encoding
         self.weights_, self.average_ = (
-            problem.units.to_original(
+            units.to_original(
                 model(setting.visible, token.update).reshape(prepared.problem.model_shape)
             )
             for model in (update.model, update.average_model)
         )
-        if problem.clipped_rows is not None:
-            self.clipped_rows_ = problem.clipped_rows
+        if prepared.clipped_rows is not None:
+            self.clipped_rows_ = prepared.clipped_rows
         if prepared.rows.classes is not None:
             self.classes_ = prepared.rows.classes
         self.interrupted_ = result.walk.interrupted

@@ -1,4 +1,4 @@
-"""The plan of a fit: everything that was decided before the first update, with the reasons.
+"""The plan of a fit: all decisions before the first update, with the reasons.
 
 Estimators run it, `walklearn train` runs and prints it, `walklearn advise` prints it, and
 `walklearn plan new` writes it for a network of nodes.
@@ -74,18 +74,16 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class FitPlan:
-    """Everything that a fit decides before its first update.
+    """All decisions of a fit before its first update.
 
     Parameters
     ----------
     graph
         The graph that the token walks on.
     walk
-        The rule for the next node, with the mechanism that protects its disclosures. Nothing is
-        drawn yet.
+        The rule for the next node, with the mechanism that protects its disclosures, undrawn.
     update
-        The rule for the token; None for `Sgd` with a step that follows from what the nodes
-        disclose (`bind`).
+        The rule for the token; None for `Sgd` with a step that `bind` computes from disclosures.
     privacy
         The protection of the model: clip, noise and cap.
     stop
@@ -95,7 +93,7 @@ class FitPlan:
     budget
         The total (ε, δ) and its unit, as they were asked for.
     facts
-        What is public of the data.
+        Public facts about the data.
     reasons
         A reason for each choice.
     budget_plan
@@ -103,9 +101,9 @@ class FitPlan:
     comparison
         The mechanisms for L_i, if one was chosen by its error.
     encoding
-        The units that the rows are trained in; None if no rows are known.
+        The units of training; None if no rows are known.
     seeded
-        True if noise comes from a seed, and so protects nobody.
+        True if noise comes from a seed and protects nobody.
     earlier
         The ledger of the calls that this one continues.
     steps_asked
@@ -150,10 +148,7 @@ class FitPlan:
 
     @cached_property
     def claim(self) -> Claim:
-        """The claim for everything that leaves a node; ε is infinite without protection.
-
-        It includes the calls that this one continues.
-        """
+        """The claim for everything that leaves a node, with earlier calls; ε may be infinite."""
         return self.ledger().claim(self.budget.reported_delta)
 
     @cached_property
@@ -192,22 +187,11 @@ class FitPlan:
         return None if self.budget_plan is None else self.budget_plan.noise_to_signal
 
     def bind(self, objective: Objective, generator: np.random.Generator | None = None) -> Setting:
-        """Return the setting of a run of this plan on an objective.
+        """Return the setting of a run of this plan on an objective with a node for each graph node.
 
         If the walk discloses L_i by a mechanism, this draws the release, which costs its share of
-        ε: bind once, and reuse the setting.
-
-        Parameters
-        ----------
-        objective
-            The objective, with a node for each node of the graph.
-        generator
-            The source of the release; None for the entropy of the operating system.
-
-        Returns
-        -------
-        Setting
-            What `visit` takes. Its `updates` are 0 if the walk goes on until convergence.
+        ε: bind once, and reuse the setting. generator: the source of the release; None for the
+        entropy of the operating system. `updates` of the setting are 0 until convergence.
 
         Examples
         --------
@@ -226,7 +210,7 @@ class FitPlan:
         return Setting(objective, walk, update, privacy=self.privacy, updates=updates)
 
     def _check_objective(self, objective: Any) -> None:
-        """Refuse an objective for which the step or the claim of this plan would not hold."""
+        """Refuse an objective for which the step or the claim of this plan does not hold."""
         check_kind("objective", objective, Objective, "an Objective, such as a Problem")
         facts, expected = self.facts, dict[str, Any]()
         protects_rows = getattr(self.mechanism, "protect", "node") == "rows"
@@ -235,7 +219,7 @@ class FitPlan:
             expected |= {"loss": self.loss, "aggregate": self.aggregate}
             if facts.features is not None:
                 expected["dimension"] = facts.features + self.intercept
-            # Step and noise-to-signal ratio depend on the rows, and under "node" the claim does.
+            # Step and noise-to-signal ratio depend on the number of rows.
             if facts.rows is not None and (protects_rows or self.budget.asks):
                 expected["total_rows"] = facts.rows
         other = {name: getattr(objective, name, None) for name in expected}
@@ -252,34 +236,28 @@ class FitPlan:
             longest = float(np.sqrt(np.einsum("ra,ra->r", rows, rows)).max(initial=0.0))
             if longest > bound * (1 + 1e-9):
                 raise ValueError(
-                    f"a row has length {longest:.4g}, and the claim of this plan rests on a "
-                    f"feature_bound of {bound:g}: shorten the rows to it (privacy.clip_features)."
+                    f"a row has length {longest:.4g}, and the feature_bound of this plan is "
+                    f"{bound:g}. Shorten the rows to it (privacy.clip_features)."
                 )
 
     def ledger(self) -> Ledger:
-        """Return the ledger of earlier calls with what this plan will publish.
+        """Return the ledger of earlier calls and of all releases of this plan.
 
-        Returns
-        -------
-        Ledger
-            A `BudgetExceededError` is raised if it would be past the budget.
+        Raise a `BudgetExceededError` if that exceeds the budget.
         """
-        nodes, earlier, simulated = self.graph.node_count, self.earlier, self.seeded
+        nodes, earlier, mechanism = self.graph.node_count, self.earlier, self.mechanism
         charged = 0 if earlier is None else earlier.nodes
         if earlier is not None:
-            ledger = _extended(earlier, nodes, simulated)
+            ledger = _extended(earlier, nodes, self.seeded)
         else:
             total = self.budget_plan
             budget = None if total is None else (total.epsilon, total.delta)
-            ledger = Ledger(nodes, budget, simulated)
-        mechanism = self.mechanism
-        if reveals_rows(self.walk) and mechanism is None:
-            ledger.record_unprotected("importance")
-        elif (
-            reveals_rows(self.walk) and mechanism is not None
-        ):  # who released it earlier pays again
+            ledger = Ledger(nodes, budget, self.seeded)
+        if mechanism is not None:  # nodes that released L_i earlier pay again
             ledger.charge("importance", mechanism, again=True)
-        # The cap counts, however many visits there were: who sees the tokens may choose when to
+        elif reveals_rows(self.walk):
+            ledger.record_unprotected("importance")
+        # The cap is charged for any number of visits: an observer of the tokens may choose when to
         # stop, so that the price of the visits so far would not hold.
         if self.noise is None:
             ledger.record_unprotected("model")
@@ -292,23 +270,12 @@ class FitPlan:
         return ledger
 
     def noise_draws(self, size: int) -> int:
-        """Return how many numbers of noise a model of this size takes at most.
-
-        Parameters
-        ----------
-        size
-            The number of parameters of the model.
-
-        Returns
-        -------
-        int
-            0 without noise.
-        """
+        """Return the maximal number of noise draws for a model with this number of parameters."""
         if self.noise is None or self.stop.steps is None:
             return 0
         gradients = 1 if self.update is None else self.update.gradients
-        most = self.noise.max_contributions * self.graph.node_count
-        return min(self.stop.steps * gradients, most) * size
+        cap = self.noise.max_contributions * self.graph.node_count
+        return min(self.stop.steps * gradients, cap) * size
 
     def _step(self, objective: Any, walk: Walk) -> StepSize:
         """Return the step that follows from what the nodes disclose."""
@@ -321,10 +288,7 @@ class FitPlan:
         )  # fmt: skip
 
     def changes(self) -> list[Change]:
-        """Return changes that lower the noise, the best first; empty if no noise is planned.
-
-        Each changes one thing that was asked for and keeps the others.
-        """
+        """Return single changes of the request that lower the noise, the best first."""
         if self.budget_plan is None or self.facts.features is None:
             return []
         budget, facts, features = self.budget, self.facts, self.facts.features
@@ -346,18 +310,18 @@ class FitPlan:
             else:
                 more = replace(facts, rows=2 * rows)
                 trials[f"{2 * rows:,.9g} rows instead of {rows:,.9g}"] = (budget, more)
-        found = []
+        changes = []
         for change, (privacy, public) in trials.items():
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of a claim that nobody makes
+                warnings.simplefilter("ignore")  # these claims are not made
                 budget_plan = plan_budget(
                     privacy, public, self.loss, intercept=self.intercept, penalty=self.penalty,
                     aggregate=self.aggregate, reveals_rows=self.budget_plan.constants is not None,
                     updates=self.steps_asked[0], max_updates=self.steps_asked[1],
                 )  # fmt: skip
             if budget_plan.noise_to_signal < self.budget_plan.noise_to_signal:
-                found.append(Change(change, budget_plan.noise_to_signal))
-        return sorted(found, key=lambda each: each.noise_to_signal)
+                changes.append(Change(change, budget_plan.noise_to_signal))
+        return sorted(changes, key=lambda each: each.noise_to_signal)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -411,10 +375,9 @@ class FitPlan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the choices in hex, without the length of the walk.
+        """SHA-256 of the choices in hex, without the length of the walk, the rows and their units.
 
-        It covers neither the rows nor the units that they are trained in. A training that was
-        interrupted may be continued on the same rows under a plan with the same digest.
+        An interrupted training may be resumed on the same rows under a plan with the same digest.
         """
         content = self._choices() | {"tolerance": self.stop.tolerance}
         for name in ("updates", "max_updates"):
@@ -425,9 +388,9 @@ class FitPlan:
         else:
             del content["row_length"]  # it matters for noise only
         content = {name: _rounded(value) for name, value in content.items()}
-        found = sha256(json.dumps(content, sort_keys=True).encode())
-        found.update(self.graph.indptr.tobytes() + self.graph.indices.tobytes())
-        return found.hexdigest()
+        digest = sha256(json.dumps(content, sort_keys=True).encode())
+        digest.update(self.graph.indptr.tobytes() + self.graph.indices.tobytes())
+        return digest.hexdigest()
 
     def rows_of_table(self) -> list[tuple[str, str]]:
         """Return the choices as a table of two columns of text."""
@@ -436,16 +399,14 @@ class FitPlan:
             steps = "from what the nodes disclose" if self.update is None else "found on the way"
         else:
             steps = f"{step.constant:.3g}" + (f" / k^{step.exponent:g}" if step.exponent else "")
-        told = "not disclosed" if self.mechanism is None else str(self.mechanism)
-        unprotected = self.mechanism is None and reveals_rows(self.walk)
-        stop = self.stop
-        until = f"until convergence, at most {stop.max_steps:,}"
-        length = f"{stop.steps:,}" if stop.steps else until
+        undisclosed = IN_THE_CLEAR if reveals_rows(self.walk) else "not disclosed"
+        until = f"until convergence, at most {self.stop.max_steps:,}"
+        length = f"{self.stop.steps:,}" if self.stop.steps else until
         return [
             ("graph", repr(self.graph)),
             ("walk", repr(self.walk)),
             ("model", IN_THE_CLEAR if self.noise is None else str(self.noise)),
-            ("L_i", IN_THE_CLEAR if unprotected else told),
+            ("L_i", str(self.mechanism or undisclosed)),
             ("update", "Sgd" if self.update is None else type(self.update).__name__),
             ("step", steps),
             ("updates", length),
@@ -492,9 +453,9 @@ def _extended(earlier: Ledger, nodes: int, simulated: bool) -> Ledger:
 def released(
     walk: Walk, objective: Any, graph: Graph, generator: np.random.Generator | None
 ) -> Walk:
-    """Return the walk with what the nodes disclose; every call draws anew, and pays for it.
+    """Return the walk with the disclosures of the nodes; every call draws and pays anew.
 
-    To repeat a release where the rows are the same would disclose that they are.
+    Repeating a release for equal rows would disclose that they are equal.
     """
     draw = draw_walk if walk.draws_announcements else type(walk).sample_release
     return draw(walk, graph, objective, generator)
@@ -506,7 +467,7 @@ def noise_length(noise: ModelNoise | None, size: int) -> float:
 
 
 def _rounded(value: Any) -> Any:
-    """Return the value with so few digits that they do not depend on the machine, for JSON."""
+    """Return the value for JSON, with digits that do not depend on the machine."""
     if isinstance(value, float | np.floating):
         return f"{value:.{DIGITS}g}"
     if is_dataclass(value):

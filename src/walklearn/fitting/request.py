@@ -15,14 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walklearn.checks import (
-    check_choice,
-    check_kind,
-    check_number,
-    check_whole,
-    is_number,
-    is_whole,
-)
+from walklearn.checks import check_choice, check_kind, check_number, check_whole, is_number
 from walklearn.objectives import Aggregate
 from walklearn.objectives.linear.domains import Domain
 from walklearn.objectives.linear.losses import LOSSES, Loss, Softmax
@@ -111,8 +104,13 @@ class FitRequest:
         declared = None if schema is None else _declared(schema, columns, target)
         encoding = None if declared is None else Encoding(declared)
         lengths = declared_lengths(encoding, given["row_length"], given["feature_bound"])
-        if schema and given["epsilon"] is not None and not any(lengths.values()):
-            _check_declared(given["epsilon"], schema, columns)
+        undeclared = [] if schema is None else schema.undeclared(list(columns))
+        if undeclared and given["epsilon"] is not None and not any(lengths.values()):
+            raise ValueError(
+                f"epsilon = {given['epsilon']:g} needs a public scale of every column, and the "
+                f"schema declares none of {listed(undeclared)}. Add a centre and spread, or a "
+                "range, known without looking at the rows ('*' stands for all other columns)."
+            )
         privacy = replace(privacy, feature_bound=lengths["feature_bound"])
         walk = walk_of(given["walk"], given["laziness"], privacy.covers_constants_alone)
         # A walk may hold what the nodes released before.
@@ -138,10 +136,8 @@ class FitRequest:
     @property
     def terms(self) -> tuple[Any, ...]:
         """The protection and the public facts that it rests on. Later calls must keep them."""
-        return (
-            self.privacy, mechanism_of(self.walk), self.row_length, self.total_rows,
-            self.intercept, self.target,
-        )  # fmt: skip
+        facts = self.row_length, self.total_rows, self.intercept, self.target
+        return self.privacy, mechanism_of(self.walk), facts
 
 
 def walk_of(
@@ -182,30 +178,19 @@ def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tup
     return tuple(schema.applied(Encoding.of_numbers(list(columns))).columns)
 
 
-def _check_declared(epsilon: float, schema: Schema, columns: Sequence[str]) -> None:
-    """Raise an error if ε needs the scale of a column that the schema does not declare."""
-    undeclared = schema.undeclared(list(columns))
-    if undeclared:
-        raise ValueError(
-            f"epsilon = {epsilon:g} needs a public scale of every column, and the schema "
-            f"declares none of {listed(undeclared)}. Add a centre and spread, or a range, known "
-            "without looking at the rows ('*' stands for all other columns)."
-        )
-
-
 def _check_standardise(standardise: Any, schema: Schema | None, is_private: bool) -> None:
     """Refuse scales that come from the rows if they would leak, or if the schema declares them."""
     if is_private and standardise is True:
         raise ValueError(
-            "standardise=True takes the scale of every column from the rows, which would leak. "
-            "Declare public scales (schema=...), and leave standardise out."
+            "standardise=True takes scales from the rows, which would leak. Declare public scales "
+            "(schema=...), and leave standardise out."
         )
     if is_private and schema is not None and schema.from_rows:
         raise ValueError(from_rows_message(schema))
     if schema is not None and standardise is True:
         raise ValueError(
-            "standardise=True takes the scale of columns from the rows, and the schema "
-            "declares it. Leave one of them out."
+            "standardise=True takes scales from the rows, and the schema declares them. Leave one "
+            "of the two out."
         )
 
 
@@ -225,8 +210,7 @@ def _target_scale(
     if spread is not None:
         if not predicts_numbers:
             raise ValueError(
-                "target_centre and target_spread are for RandomWalkRegressor: classes have no "
-                "scale. Leave them out."
+                "target_centre and target_spread are for RandomWalkRegressor. Leave them out."
             )
         centre = check_number("target_centre", centre)
         scale = TargetScale(centre, check_number("target_spread", spread, above=0.0))
@@ -264,8 +248,8 @@ def _check_parameters(given: Mapping[str, Any]) -> None:
         MECHANISMS.by_name(given["mechanism"])
     if given["model_privacy"] is not None and type(given["model_privacy"]) is not ModelNoise:
         raise ValueError(
-            "model_privacy must be a privacy.ModelNoise itself, because nothing can be claimed for "
-            f"another class, got {type(given['model_privacy']).__name__}."
+            "model_privacy must be a privacy.ModelNoise itself, got "
+            f"{type(given['model_privacy']).__name__}."
         )
     if given["epsilon"] is None and given["model"] is not None:
         raise ValueError("model was given without epsilon. Pass both.")
@@ -293,8 +277,8 @@ def _check_update(update: Any, step_size: Any, average: str) -> None:
         )
     if step_size is not None and update not in ("auto", Sgd.name):
         raise ValueError(
-            f"step_size is for update='sgd' and has no effect on update={update!r}. Leave it out, "
-            "or give the update a step, such as updates.Saga(ConstantStep(0.1))."
+            f"step_size is for update='sgd', and not for update={update!r}. Leave it out, or give "
+            "the update a step, such as updates.Saga(ConstantStep(0.1))."
         )
     if average in MEANS and not (update in ("auto", Sgd.name) or getattr(update, "average", False)):
         raise ValueError(
@@ -324,10 +308,8 @@ def seeds_of(random_state: Any, call: int) -> Seeds:
     elif isinstance(random_state, np.random.Generator):
         root = np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
     elif random_state is not None:
-        kinds = "None, a whole number of at least 0, a RandomState or a Generator"
-        if not is_whole(random_state) or random_state < 0:
-            raise ValueError(f"random_state must be {kinds}, got {random_state!r}.")
-        root = np.random.SeedSequence(int(random_state), spawn_key=(call,))
+        seed = check_whole("random_state", random_state, minimum=0)
+        root = np.random.SeedSequence(seed, spawn_key=(call,))
     graph, walk, release = root.spawn(3)
     return Seeds(graph, walk, None if random_state is None else np.random.default_rng(release))
 
@@ -367,9 +349,8 @@ def check_cap(privacy: PrivacySettings, total_rows: float | None) -> None:
         return
     if privacy.asks and privacy.unit == "rows":
         raise ValueError(
-            "max_rows does not hide the number of rows of a node if rows are the unit: the "
-            'contributions reveal it. Pass protect="node", which hides it; or also total_rows, '
-            "for public bounds; or leave max_rows out."
+            "max_rows does not hide the number of rows of a node if rows are the unit. Pass "
+            'protect="node", which hides it; or also total_rows; or leave max_rows out.'
         )
 
 

@@ -139,9 +139,8 @@ def advise(
         if privacy.hides_row_counts:
             if aggregate != "node-mean":
                 raise ValueError(
-                    'protect="node" hides the number of rows, which aggregate='
-                    f'"{aggregate}" depends on. Pass PublicFacts with a public number of rows, or '
-                    'a problem with aggregate="node-mean".'
+                    f'protect="node" hides the number of rows, on which aggregate="{aggregate}" '
+                    'depends. Pass PublicFacts, or a problem with aggregate="node-mean".'
                 )
             facts = replace(facts, rows=None)
     else:
@@ -263,17 +262,15 @@ class _Case:
             return privacy.bounds
         if privacy.feature_bound is None:
             raise ValueError(
-                "a walk that discloses L_i, and steps that follow from L_i, need public bounds. "
-                "Pass feature_bound, a length that rows are shortened to, or a walk that discloses "
-                'nothing (walk="uniform") and step_size.'
+                "steps and disclosures that follow from L_i need public bounds. Pass feature_bound "
+                '(rows are shortened to it), or walk="uniform" and step_size.'
             )
         cap, fewest = privacy.max_rows, 1.0
         if cap is None and request.aggregate != "node-mean":
             if privacy.hides_row_counts:
                 raise ValueError(
-                    "the bounds of L_i need a public cap on the rows of a node, because "
-                    'protect="node" hides their number. Pass max_rows, or leave total_rows out, so '
-                    "that every node counts the same."
+                    'protect="node" hides the number of rows of a node, on which the bounds of L_i '
+                    "depend. Pass max_rows, or leave total_rows out."
                 )
             if problem is not None:
                 held = np.bincount(problem.node_of_row, problem.sample_weight)
@@ -316,8 +313,7 @@ class _Case:
         if getattr(brought, "protect", "node") == "rows":
             raise ValueError(
                 f"the sensitivity of {brought!r} rests on unknown facts about the rows. Pass "
-                "epsilon, delta and feature_bound, from which a release follows, or a mechanism "
-                "with public bounds of L_i."
+                "epsilon, delta and feature_bound, or a mechanism with public bounds of L_i."
             )
         if privacy.epsilon is None or privacy.delta is None or not reveals_rows(walk):
             return walk
@@ -328,29 +324,27 @@ class _Case:
         inner: Any = walk.innermost
         if not hasattr(inner, "privacy"):
             raise ValueError(
-                f"{walk!r} discloses a number that depends on the rows, and takes no mechanism to "
-                "protect it. Leave epsilon and delta out, or use another walk."
+                f"{walk!r} takes no mechanism to protect its disclosure of the rows. Leave epsilon "
+                "and delta out, or use another walk."
             )
         if getattr(inner, "importance", None) is not None:
             raise ValueError(
-                "the public bounds are about L_i, not about a given importance. Pass "
-                "Weighted(importance, privacy=calibrate(...)) with bounds of its own and leave "
-                "epsilon out, or Weighted(importance, public=True) if it depends on no node's rows."
+                "epsilon protects L_i, not a given importance. Leave epsilon out and pass Weighted("
+                "importance, privacy=calibrate(...)), or Weighted(importance, public=True) if it "
+                "does not depend on rows."
             )
         target = (privacy.epsilon, privacy.delta) if budget_plan is None else budget_plan.constants
         if target is None:
             raise ValueError(
-                "the first call, whose walk disclosed nothing, gave all of ε to the model: nothing "
-                f"is left for {walk!r}, which discloses L_i. Keep the walk, or start with a new "
-                "estimator."
+                f"the first call gave all of ε to the model, and {walk!r} discloses L_i. Keep the "
+                "walk of the first call, or start with a new estimator."
             )
         epsilon, delta = target
-        plain = problem is None or (
-            bool((problem.sample_weight == 1.0).all()) and not is_sparse(problem.X)
-        )
         # Gaussian noise for rows as the unit, if its claim is known to hold, else noise for nodes.
-        rows = privacy.unit == "rows" and not privacy.covers_constants_alone
-        if not (plain and rows) or privacy.feature_bound is None or facts.rows is None:
+        for_rows = privacy.unit == "rows" and not privacy.covers_constants_alone
+        if problem is not None:
+            for_rows &= not is_sparse(problem.X) and bool((problem.sample_weight == 1.0).all())
+        if not for_rows or privacy.feature_bound is None or facts.rows is None:
             mechanism: Any = calibrate(kind, epsilon=epsilon, delta=delta, bounds=self.bounds())
         else:
             assert facts.features is not None
@@ -453,18 +447,10 @@ def choose_laziness(graph: Graph) -> tuple[float, str]:
 
     plain, lazy = (theory.spectral_gap(graph, Uniform(laziness=each)) for each in (0.0, LAZINESS))
     if lazy <= plain:
-        return 0.0, (
-            f"none, because the uniform walk mixes by itself (spectral gap {plain:.3g}, with "
-            f"laziness {LAZINESS} it would be {lazy:.3g})."
-        )
-    if plain == 0.0 and graph.is_bipartite:
-        return LAZINESS, (
-            f"{LAZINESS}, because otherwise the walk would alternate between two sides of the "
-            "graph and never mix."
-        )
+        return 0.0, f"none, which mixes best (spectral gap {plain:.3g}; {LAZINESS}: {lazy:.3g})."
     return LAZINESS, (
-        f"{LAZINESS}, because it raises the spectral gap of the uniform walk from {plain:.3g} to "
-        f"{lazy:.3g}: the walk nearly alternates between two sides of the graph."
+        f"{LAZINESS}, because it raises the spectral gap from {plain:.3g} to {lazy:.3g}: the walk "
+        f"{'nearly ' * (plain > 0)}alternates between two sides of the graph."
     )
 
 

@@ -23,7 +23,7 @@ from walklearn.fitting.plan import FitPlan
 from walklearn.fitting.request import FitRequest, Seeds, seeds_of
 from walklearn.fitting.resolve import facts_of, resolve
 from walklearn.fitting.rounds import WalkResult, run_walk, why_not_converged
-from walklearn.fitting.training_state import MarkedRows, TrainingState
+from walklearn.fitting.training_state import TrainingState
 from walklearn.fitting.units import Units
 from walklearn.graphs import Network, place_rows
 from walklearn.objectives import Problem
@@ -32,7 +32,6 @@ from walklearn.objectives.linear.minimiser import NO_MINIMISER
 from walklearn.objectives.linear.rows import check_sizes, check_weights
 from walklearn.privacy import Ledger
 from walklearn.privacy.accounting.budget import about_noise, about_weak_epsilon
-from walklearn.simulation.batches import Position
 from walklearn.streams import generators
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep
@@ -41,7 +40,6 @@ from walklearn.wording import often, plural
 
 # With fewer features, one thread finds the eigenvalues of L_i faster than several.
 MANY_FEATURES = 1000
-UNEVEN = 100.0  # ratio of the sizes of two columns from which a walk is slow
 
 
 class FitInput(NamedTuple):
@@ -59,42 +57,28 @@ class FitInput(NamedTuple):
     sample_weight: ArrayLike | None = None
 
 
-class PreparedProblem(NamedTuple):
-    """The problem of a training, the nodes of its rows, and the units of its columns."""
-
-    problem: Problem
-    network: Network
-    units: Units
-    clipped_rows: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedFit:
     """A call before its first draw.
 
-    state: the state after earlier calls. token: the token to continue with; None for a new one.
-    ledger, marked_rows: those of earlier calls and this one together.
+    ledger: the releases of earlier calls and of this one. before: the state after earlier calls.
+    state: the state to keep, except for the results of the walk; it has the token to start from.
     """
 
     request: FitRequest
     rows: FitInput
+    problem: Problem
+    clipped_rows: int | None
     plan: FitPlan
-    prepared_problem: PreparedProblem
+    ledger: Ledger
+    before: TrainingState
     state: TrainingState
     seeds: Seeds
-    token: Position | None
-    ledger: Ledger
-    marked_rows: MarkedRows
     partial: bool
 
     def __reduce__(self) -> Any:
         """Refuse a copy: it would hold the rows, and could contribute past the cap."""
         raise TypeError("a prepared fit cannot be copied or pickled. Prepare it again.")
-
-    @property
-    def problem(self) -> Problem:
-        """The problem of this training."""
-        return self.prepared_problem.problem
 
     @property
     def draws_exactly(self) -> bool:
@@ -134,28 +118,30 @@ def prepare(
     seeds = seeds_of(random_state, state.calls)
     state.check_request(request)
     with blas_threads(rows.X.shape[1]):
-        prepared = prepare_problem(request, rows, state, seeds.graph)
-        problem, graph = prepared.problem, prepared.network.graph
+        units, network, problem, clipped = prepare_problem(request, rows, state, seeds.graph)
         if not request.is_private:
             check_sizes(problem.X, problem.y)
         facts = facts_of(problem, request.intercept, request.row_length)
         if request.aggregate == "node-mean":
             facts = replace(facts, rows=None)
-        plan = resolve(request, problem.loss, facts, graph, problem, state.plan, partial)
-    plan = replace(plan, encoding=prepared.units, seeded=seeds.simulated, earlier=state.ledger)
+        graph, before = network.graph, state.plan
+        plan = resolve(request, problem.loss, facts, graph, problem, before, partial)
+    plan = replace(plan, encoding=units, seeded=seeds.simulated, earlier=state.ledger)
     marked_rows = state.marked_rows
     if request.is_private:
-        marked_rows = marked_rows.with_rows(rows.X, rows.targets, prepared.network.owners)
+        marked_rows = marked_rows.with_rows(rows.X, rows.targets, network.owners)
     # Setting refuses parts that do not fit together; a step that is not known yet does not matter.
     setting = Setting(
         problem if plan.batch is None else problem.with_batch(plan.batch), plan.walk,
         plan.update or Sgd(ConstantStep(1.0)), privacy=plan.privacy,
     )  # fmt: skip
-    token, ledger = state.token_for(setting, prepared.units), plan.ledger()
+    token, ledger = state.token_for(setting, units), plan.ledger()
     _warn_of_protection(plan, ledger, state)
-    return PreparedFit(
-        request, rows, plan, prepared, state, seeds, token, ledger, marked_rows, partial
-    )
+    kept = replace(
+        state, resumed=None, calls=state.calls + 1, units=units, network=network, token=token,
+        ledger=ledger, request=request, plan=plan, marked_rows=marked_rows, is_spent=False,
+    )  # fmt: skip
+    return PreparedFit(request, rows, problem, clipped, plan, ledger, state, kept, seeds, partial)
 
 
 def blas_threads(features: int) -> Any:
@@ -189,8 +175,11 @@ def _warn_of_protection(plan: FitPlan, ledger: Ledger, state: TrainingState) -> 
 
 def prepare_problem(
     request: FitRequest, rows: FitInput, state: TrainingState, seed: np.random.SeedSequence
-) -> PreparedProblem:
-    """Return the problem of these rows, with the units and nodes of earlier calls."""
+) -> tuple[Units, Network, Problem, int | None]:
+    """Return units, network and problem of these rows, and the number of shortened rows.
+
+    Units and nodes of earlier calls stay.
+    """
     count, clipped = rows.X.shape[0], None
     weights = check_weights(rows.sample_weight, count)
     units = state.units or _units(request, rows, weights)
@@ -211,7 +200,7 @@ def prepare_problem(
         total_rows=request.total_rows if request.aggregate == "mean" else None,
         assume_finite=True, copy=False,
     )  # fmt: skip
-    return PreparedProblem(problem, network, units, clipped)
+    return units, network, problem, clipped
 
 
 def _units(request: FitRequest, rows: FitInput, weights: NDArray[Any]) -> Units:
@@ -230,24 +219,21 @@ def _units(request: FitRequest, rows: FitInput, weights: NDArray[Any]) -> Units:
 
 def train(prepared: PreparedFit, callback: Callable[[int, float], object] | None) -> FitResult:
     """Let the token walk over the rows, from where earlier calls left it."""
-    plan, problem, state = prepared.plan, prepared.problem, prepared.state
-    request, partial, seeds = prepared.request, prepared.partial, prepared.seeds
-    if request.is_private:
-        state.spend()
-    with blas_threads(problem.X.shape[1]):
-        setting = plan.bind(problem, seeds.release)
+    plan, before, seeds = prepared.plan, prepared.before, prepared.seeds
+    if prepared.request.is_private:
+        before.spend()
+    with blas_threads(prepared.problem.X.shape[1]):
+        setting = plan.bind(prepared.problem, seeds.release)
     walk = run_walk(
-        setting, plan.graph, generators(seeds.walk), prepared.token, plan.stop,
-        state.contributions, callback, prepared.draws_exactly, state.marks,
+        setting, plan.graph, generators(seeds.walk), prepared.state.token, plan.stop,
+        before.contributions, callback, prepared.draws_exactly, before.marks,
     )  # fmt: skip
-    _check_finite(setting, walk, request)
+    _check_finite(setting, walk, prepared.request)
     _warn_of_the_end(setting, walk, prepared)
     state = replace(
-        state, resumed=None, calls=state.calls + 1, units=prepared.prepared_problem.units,
-        network=prepared.prepared_problem.network, token=walk.resumable, ledger=prepared.ledger,
-        contributions=walk.contributions, request=request, plan=plan,
-        marks=walk.marks if partial else [], interrupted=state.interrupted or walk.interrupted,
-        marked_rows=prepared.marked_rows, is_spent=False,
+        prepared.state, token=walk.resumable, contributions=walk.contributions,
+        marks=walk.marks if prepared.partial else [],
+        interrupted=before.interrupted or walk.interrupted,
     )  # fmt: skip
     return FitResult(prepared, setting, walk, state)
 
@@ -283,20 +269,7 @@ def _warn_of_the_end(setting: Setting, walk: WalkResult, prepared: PreparedFit) 
         warnings.warn(NO_MINIMISER, ConvergenceWarning, stacklevel=6)
     elif not walk.has_converged and prepared.plan.stop.steps is None:
         why = why_not_converged(walk, prepared.plan.stop)
-        if inspects and prepared.prepared_problem.units.are_unchanged:
-            why += _about_scales(prepared.problem)
+        units = prepared.state.units
+        if inspects and units is not None and units.are_unchanged:
+            why += ' If columns differ in size, use standardise="auto", or a schema.'
         warnings.warn(why, ConvergenceWarning, stacklevel=6)
-
-
-def _about_scales(problem: Problem) -> str:
-    """Return a note if columns differ in size by far, else nothing."""
-    X = problem.X
-    squares = X.multiply(X).sum(axis=0) if problem.is_sparse else np.einsum("ra,ra->a", X, X)
-    sizes = np.sqrt(np.asarray(squares))
-    ratio = sizes.max(initial=0.0) / sizes[sizes > 0].min(initial=np.inf)
-    if ratio < UNEVEN:
-        return ""
-    return (
-        f" Some columns are {ratio:,.0f} times as large as others, which slows the walk: bring "
-        'them to one scale (standardise="auto", or a schema).'
-    )

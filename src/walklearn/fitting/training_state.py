@@ -59,9 +59,8 @@ class MarkedRows:
 
         if self.are_lost:
             raise ValueError(
-                "a private training cannot continue in a copy or after pickling, which leaves out "
-                "the nodes of its rows, so that nobody can look rows up. Start with a new "
-                "estimator, which spends ε again."
+                "a private training cannot continue in a copy or after pickling, which drop the "
+                "nodes of its rows. Start with a new estimator, which spends ε again."
             )
         marks, rows = RowMarks(self.key), np.zeros(len(y), np.uint64)
         for start in range(0, len(y), ROWS_AT_ONCE):  # a sparse row has the mark of the dense one
@@ -71,11 +70,10 @@ class MarkedRows:
         moved = np.flatnonzero(np.isin(rows, self.rows) & ~np.isin(at_nodes, self.at_nodes))
         if moved.size:
             raise ValueError(
-                f"{moved.size} of {len(owners)} rows were at other nodes in an earlier call "
-                f"(the first is row {moved[0] + 1}). Each of its nodes could use a row as often as "
-                "ε allows, which would exceed ε. Give a row the same node in every call "
-                "(nodes=...). Equal rows of different people look like rows that moved: fit them "
-                "in one call, or with a new estimator, which spends ε again."
+                f"{moved.size} of {len(owners)} rows were at other nodes in an earlier call (the "
+                f"first is row {moved[0] + 1}), and ε covers one node for each row. Give a row the "
+                "same node in every call (nodes=...). Fit equal rows of different people in one "
+                "call, or start with a new estimator, which spends ε again."
             )
         return MarkedRows(
             np.union1d(self.rows, rows), np.union1d(self.at_nodes, at_nodes), self.key
@@ -110,8 +108,7 @@ class TrainingState:
         if self.is_spent:
             raise ValueError(
                 "this private training was continued before, by a copy of the estimator or by a "
-                "call that failed, so that its contributions to the model are unknown. Start "
-                "with a new estimator, which spends ε again."
+                "call that failed. Start with a new estimator, which spends ε again."
             )
         self.is_spent = True
 
@@ -119,13 +116,11 @@ class TrainingState:
         """Refuse settings that would make the claims of earlier calls false."""
         if request.is_private and self.resumed is not None:
             raise ValueError(
-                "a private walk cannot start from a trained model, because the number of "
-                "contributions of each node to it is unknown. Start with a new estimator."
+                "a private walk cannot start from a trained model, whose contributions are "
+                "unknown. Start with a new estimator."
             )
-        before = self.request
-        if before is None or before.terms == request.terms:
-            return
-        if request.is_private or before.is_private:
+        before = self.request or request
+        if before.terms != request.terms and (request.is_private or before.is_private):
             raise ValueError(
                 "what is protected, and the public facts that it rests on, must be the same in "
                 "every call. Keep those of the first call, or start with a new estimator."
