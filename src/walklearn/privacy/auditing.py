@@ -130,14 +130,10 @@ class Audit(Finding):
     ----------
     mechanism
         The audited mechanism.
-    epsilon
-        The claimed ε.
-    delta
-        The claimed δ.
-    delta_lower
-        A lower bound on δ at the claimed ε.
-    epsilon_lower
-        A lower bound on ε at the claimed δ.
+    epsilon, delta
+        The claimed ε and δ.
+    delta_lower, epsilon_lower
+        Lower bounds on δ at the claimed ε, and on ε at the claimed δ.
     half_line
         The set of releases that gives the bound on δ.
     samples
@@ -153,16 +149,6 @@ class Audit(Finding):
         it has none.
     faults
         The faults found in the noise; honest noise has one with probability below 1e-9.
-
-    Examples
-    --------
-    >>> from walklearn.privacy.mechanisms import Laplace
-    >>> mechanism = Laplace(1.0, bounds=(1.0, 2.0))                            # ε = 1
-    >>> result = audit(mechanism, epsilon=0.5, delta=0.0, samples=20_000, seed=1)
-    >>> result.verdict, result.delta_lower > result.delta, result.faults
-    ('VIOLATED', True, ())
-    >>> result.draws, round(result.largest_refutable_epsilon, 2)
-    ('simulated', 7.09)
     """
 
     mechanism: str
@@ -218,13 +204,6 @@ def audit(
     Audit
         The claim beside lower bounds on δ and ε, and the faults of the noise. A bound above the
         claim, or a fault, refutes it.
-
-    Examples
-    --------
-    >>> from walklearn.privacy.mechanisms import Laplace
-    >>> result = audit(Laplace(scale=1.0, bounds=(1.0, 2.0)), epsilon=1.0, samples=10_000, seed=1)
-    >>> result.epsilon_lower <= 1.0
-    True
     """
     epsilon = check_epsilon(epsilon)
     check_number("confidence", confidence, above=0.0, below=1.0)

@@ -41,13 +41,13 @@ class PrivacySettings:
     mechanism
         Name of the mechanism that releases L_i; None for the best one.
     noise
-        Noise on the model made by hand, instead of `epsilon`.
+        Noise on the model with your own settings, instead of `epsilon`.
     feature_bound
         Public bound on the length of a row, without the intercept.
     max_rows
         Public cap on the rows of a node, for the bounds of L_i.
     bounds, lower
-        Public bounds of L_i, or their lower end where there is no penalty.
+        Public bounds of L_i, or their lower end if there is no penalty.
     constants_share
         Share of ε and δ for the release of L_i; by default a tenth, if the walk discloses them.
     clip, max_contributions, noise_multiplier
@@ -82,13 +82,13 @@ class PrivacySettings:
     unit: Unit = field(init=False)
 
     def __post_init__(self, protect: Unit) -> None:
-        """Check what can be checked without knowing the problem."""
+        """Check the settings as far as possible without the problem."""
         check_choice("protect", protect, Unit)
         for name in ("feature_bound", "max_rows", "lower"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0.0)
         if self.noise is not None and protect == "node" and self.noise.protect != "node":
-            raise ValueError(f'protect="node" contradicts {self.noise}: leave protect out.')
+            raise ValueError(f'protect="node" contradicts {self.noise}. Leave protect out.')
         unit = self.noise.protect if self.noise is not None else protect
         object.__setattr__(self, "unit", unit)
         if self.epsilon is not None:
@@ -124,20 +124,21 @@ class PrivacySettings:
 
     @property
     def covers_constants_alone(self) -> bool:
-        """True if ε is about the L_i alone, which a weighted walk discloses."""
+        """True if ε covers only the constants L_i, which a weighted walk discloses."""
         return self.epsilon is not None and self.model is not None
 
     @property
     def hides_row_counts(self) -> bool:
         """True if the number of rows of a node is protected: only if the node is the unit.
 
-        If rows are, the noise on a node's mean, or the sum over its rows, reveals their number.
+        If rows are the unit, the noise on a node's mean, or the sum over its rows, reveals their
+        number.
         """
         return self.asks and self.unit == "node"
 
     @property
     def reported_delta(self) -> float:
-        """The δ at which ε is reported; noise made by hand may come without one."""
+        """The δ at which ε is reported; your own noise may come without one."""
         return self.delta or DEFAULT_DELTA
 
 
@@ -182,24 +183,12 @@ class PublicFacts:
                 check_number(name, getattr(self, name), above=0.0)
 
     def public_length(self, privacy: PrivacySettings, intercept: bool) -> float | None:
-        """Return the public length of a row with its intercept; None if nothing is known of it.
+        """Return the public length of a row with its intercept; None if it is unknown.
 
         Rows are shortened to `feature_bound`, so a bound below the typical length replaces it.
-
-        Parameters
-        ----------
-        privacy
-            The settings, with the bound.
-        intercept
-            Whether a further feature of each row is 1.
-
-        Returns
-        -------
-        float or None
-            The length from which clip and step follow.
         """
-        known = [each for each in (self.row_length, privacy.feature_bound) if each is not None]
-        return math.hypot(min(known), float(intercept)) if known else None
+        lengths = [each for each in (self.row_length, privacy.feature_bound) if each is not None]
+        return math.hypot(min(lengths), float(intercept)) if lengths else None
 
 
 def declared_lengths(

@@ -78,14 +78,6 @@ class BudgetPlan:
     noise_to_signal
         Noise-to-signal ratio: the norm of the noise in the final model over the longest distance
         that training can move it. Lower is better; it does not predict the accuracy.
-
-    Examples
-    --------
-    >>> from walklearn.objectives.linear.losses import Logistic
-    >>> facts = PublicFacts(nodes=20, rows=2000, features=3, row_length=1.7)
-    >>> plan = plan_budget(PrivacySettings(epsilon=3.0, delta=1e-5), facts, Logistic())
-    >>> plan.epsilon, plan.constants, plan.noise.max_contributions, plan.updates
-    (3.0, None, 50, 901)
     """
 
     epsilon: float

@@ -39,19 +39,12 @@ class Claim:
 
     Parameters
     ----------
-    epsilon
-        ε, an upper bound; infinite if something is unprotected.
-    delta
-        δ, the additive slack.
+    epsilon, delta
+        Upper bounds; ε is infinite if something is unprotected.
     unit
         Unit that is replaced: "rows", one row of a node, or "node", all rows of a node.
     adversary
         The observers that the claim holds against.
-
-    Examples
-    --------
-    >>> Claim(1.0, 1e-6, "node").to_dict()["epsilon"], Claim(math.inf, 0.0, "node").is_private
-    (1.0, False)
     """
 
     epsilon: float

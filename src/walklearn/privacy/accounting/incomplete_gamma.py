@@ -1,8 +1,8 @@
-"""The incomplete gamma functions in logarithms, for every shape from 1e-300 to 1e10.
+"""Incomplete gamma functions in logarithms, for every shape from 1e-300 to 1e10.
 
-With shape k, the tails of the Gamma law are P(k, x) = γ(k, x)/Γ(k) and Q = 1 − P. Privacy needs
-both in logarithms at thresholds given by ln x, because x itself may be e^(−1e6), and it needs
-the *smaller* tail to full relative accuracy. Four regimes, each with its own expansion:
+With shape k, the tails of the Gamma distribution are P(k, x) = γ(k, x)/Γ(k) and Q = 1 − P. Privacy
+needs both in logarithms at thresholds given by ln x, because x itself may be e^(−1e6), and it needs
+the *smaller* tail to full relative accuracy. Each of four regimes has its own expansion:
 
 * ln x < −40: P = x^k/Γ(k+1), the first term of the series;
 * k ≥ 2e4: Temme's uniform expansion (SciPy stops its series after 2000 terms: at k = 1e9 that
@@ -10,7 +10,7 @@ the *smaller* tail to full relative accuracy. Four regimes, each with its own ex
 * P or Q below 1e-290 (and k < 2e4): power series and continued fraction times e^(ln kernel);
 * elsewhere SciPy, which is accurate to about 1e-13 there.
 
->>> lower, upper = log_tails(1.0, np.log(2.0))     # shape 1 is the exponential law
+>>> lower, upper = log_tails(1.0, np.log(2.0))     # shape 1: exponential distribution
 >>> round(float(upper), 12)
 -2.0
 """
@@ -31,11 +31,11 @@ _SHIFT = 16
 
 
 def log_gamma_ratio(b: ArrayLike, c: ArrayLike) -> Array:
-    """lnΓ(b + c) − lnΓ(b) for b, c > 0, without subtracting two large numbers.
+    """Return lnΓ(b + c) − lnΓ(b) for b, c > 0, without subtracting two large numbers.
 
-    Γ(b + 1) = bΓ(b) lifts b by 16, at the price of Σ ln(1 + c/(b + j)); above 16 the Stirling
-    formulas of both are subtracted on paper. Every term is proportional to c for small c, so
-    the quotient by c, which the thresholds need, is accurate too.
+    Γ(b + 1) = bΓ(b) lifts b by 16, which adds Σ ln(1 + c/(b + j)). Above 16 the Stirling formulas
+    of both are subtracted symbolically. Every term is proportional to c for small c, so the
+    quotient by c, which the thresholds need, is accurate too.
     """
     b, c = np.asarray(b, dtype=float), np.asarray(c, dtype=float)
     lifted, ratio = b + _SHIFT, c / (b + _SHIFT)
@@ -46,7 +46,7 @@ def log_gamma_ratio(b: ArrayLike, c: ArrayLike) -> Array:
 
 
 def log_gamma_one_plus(k: ArrayLike) -> Array:
-    """lnΓ(1 + k), for tiny k by its series: 1 + k would round k away."""
+    """Return lnΓ(1 + k), for tiny k by its series, because 1 + k would lose the digits of k."""
     k = np.asarray(k, dtype=float)
     euler, zeta2, zeta3, zeta4 = 0.5772156649015329, np.pi**2 / 6, 1.2020569031595942, np.pi**4 / 90
     small = np.minimum(k, 1e-3)
@@ -55,7 +55,7 @@ def log_gamma_one_plus(k: ArrayLike) -> Array:
 
 
 def log_kernel(k: ArrayLike, x: ArrayLike) -> Array:
-    """ln(x^k e^(−x)/Γ(k + 1)); for large k as −k(μ − ln(1 + μ)) − …, μ = x/k − 1."""
+    """Return ln(x^k e^(−x)/Γ(k + 1)); for large k as −k(μ − ln(1 + μ)) − …, μ = x/k − 1."""
     k, x = np.broadcast_arrays(np.asarray(k, dtype=float), np.asarray(x, dtype=float))
     large = np.maximum(k, _SHIFT)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -65,7 +65,7 @@ def log_kernel(k: ArrayLike, x: ArrayLike) -> Array:
 
 
 def log_tails(shape: ArrayLike, log_x: ArrayLike) -> tuple[Array, Array]:
-    """(ln P, ln Q) of the Gamma law at x = e^log_x; the smaller of the two is the accurate one."""
+    """Return (ln P, ln Q) at x = e^log_x; the smaller of the two has full accuracy."""
     k, log_x = np.broadcast_arrays(np.asarray(shape, dtype=float), np.asarray(log_x, dtype=float))
     large = k >= _LARGE_SHAPE
     with np.errstate(over="ignore", divide="ignore", under="ignore", invalid="ignore"):
@@ -89,7 +89,7 @@ def log_tails(shape: ArrayLike, log_x: ArrayLike) -> tuple[Array, Array]:
 
 
 def _far_below(k: Array, x: Array) -> tuple[Array, Array]:
-    """P = kernel · (1 + x/(k+1) + x²/((k+1)(k+2)) + …), where x is far below k."""
+    """P = kernel · (1 + x/(k+1) + x²/((k+1)(k+2)) + …), for x far below k."""
     total = np.ones_like(x)
     for n in range(_terms(k), 0, -1):
         total = 1.0 + total * (x / (k + n))
@@ -98,7 +98,7 @@ def _far_below(k: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _far_above(k: Array, x: Array) -> tuple[Array, Array]:
-    """Q = kernel · k/(x+1−k − 1(1−k)/(x+3−k − 2(2−k)/(x+5−k − …))), where x is far above k."""
+    """Q = kernel · k/(x+1−k − 1(1−k)/(x+3−k − 2(2−k)/(x+5−k − …))), for x far above k."""
     terms = _terms(k)
     fraction = x + (2 * terms + 1) - k
     for n in range(terms, 0, -1):
@@ -108,14 +108,14 @@ def _far_above(k: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _terms(k: Array) -> int:
-    """How many terms give full precision where a tail is below 1e-290: 37 deviations away."""
+    """Number of terms for full precision of tails below 1e-290, 37 standard deviations away."""
     return 20 + int(2 * np.sqrt(k.max()))
 
 
 def _temme(k: Array, x: Array) -> tuple[Array, Array]:
     """Q = ½ erfc(η√(k/2)) + e^(−kη²/2)/√(2πk) (c₀(η) + c₁(η)/k + …), ½η² = μ − ln(1 + μ).
 
-    Of c₂ the value at 0 suffices: for k ≥ 2e4 the rest contributes less than 1e-12 (DLMF 8.12).
+    The value of c₂ at 0 suffices: for k ≥ 2e4 the rest contributes less than 1e-12 (DLMF 8.12).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         excess = (x - k) / k

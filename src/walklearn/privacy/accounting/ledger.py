@@ -68,16 +68,6 @@ class AlreadyReleasedError(ValueError):
         The message for the user.
     node
         The node that may not release again.
-
-    Examples
-    --------
-    >>> from walklearn.privacy import Laplace
-    >>> ledger = Ledger(2)
-    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)))
-    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)), nodes=[1])
-    Traceback (most recent call last):
-        ...
-    walklearn.privacy.accounting.ledger.AlreadyReleasedError: node 1 would release its L_i a ...
     """
 
     def __init__(self, message: str, node: int = 0) -> None:  # defaults: unpickling needs them
@@ -94,19 +84,8 @@ class BudgetExceededError(ValueError):
         The message for the user.
     node
         The node that would be charged.
-    spent
-        The ε that the node has spent, at the budget's δ.
-    remaining
-        The ε that is left, at the budget's δ.
-
-    Examples
-    --------
-    >>> from walklearn.privacy import Laplace
-    >>> ledger = Ledger(2, budget=(0.5, 0.0))
-    >>> ledger.charge("L_i", Laplace(1.0, bounds=(1.0, 2.0)))
-    Traceback (most recent call last):
-        ...
-    walklearn.privacy.accounting.ledger.BudgetExceededError: L_i by Laplace(scale=1, ...
+    spent, remaining
+        The ε that the node has spent and that is left, at the budget's δ.
     """
 
     def __init__(
@@ -128,14 +107,6 @@ class Ledger:
     simulated
         True if the noise came from a seed: the costs are then those that a network would have,
         and nobody is protected.
-
-    Examples
-    --------
-    >>> from walklearn.privacy.mechanisms import Laplace
-    >>> ledger = Ledger(2)
-    >>> ledger.charge("L_i", Laplace(scale=1.0, bounds=(1.0, 2.0)), nodes=[0])
-    >>> round(ledger.total(0, delta=0.0), 6), ledger.total(1, delta=0.0)
-    (1.0, 0.0)
     """
 
     def __init__(
@@ -155,28 +126,12 @@ class Ledger:
         times: ArrayLike = 1,
         again: bool = False,
     ) -> None:
-        """Record releases by some nodes, all of them or none.
+        """Record releases of `what` (such as "L_i" or "model") by some nodes, all of them or none.
 
-        Parameters
-        ----------
-        what
-            Name of the released thing, such as "L_i" or "model".
-        mechanism
-            The mechanism or `ModelNoise` of the release.
-        nodes
-            The nodes that release; by default all. A node that is listed twice counts twice.
-        times
-            The number of releases, or one number for each of the nodes.
-        again
-            Pay for releasing a constant that the node has released before.
-
-        Raises
-        ------
-        AlreadyReleasedError
-            If a constant is released a second time without `again`, or a model more often than
-            `max_contributions` allows.
-        BudgetExceededError
-            If a node would spend more than the budget.
+        `nodes` are by default all; a node that is listed twice counts twice. `times` is one number,
+        or one for each of the nodes. `again` pays for a second release of a constant, which is an
+        `AlreadyReleasedError` otherwise, as is a contribution past `max_contributions`. Spending
+        more than the budget is a `BudgetExceededError`.
         """
         if not isinstance(mechanism, Mechanism | ModelNoise):
             raise ValueError(

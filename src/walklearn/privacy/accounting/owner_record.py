@@ -72,15 +72,7 @@ ChargeEntry = tuple[str, Any, int]  # what, description of the mechanism or None
 
 
 class OwnerRecordError(ValueError):
-    """The owner's record cannot be read or written; the message says what to do.
-
-    Examples
-    --------
-    >>> OwnerRecord("/dev/null/record.sqlite").mark([])
-    Traceback (most recent call last):
-        ...
-    walklearn.privacy.accounting.owner_record.OwnerRecordError: /dev/null/record.sqlite, ...
-    """
+    """The owner's record cannot be read or written; the message says what to do."""
 
 
 class RowSet(NamedTuple):
@@ -135,10 +127,8 @@ class RecordTotal:
         δ of that total.
     unit
         Unit of the claim: "rows", one row, or "node", all rows of a node.
-    private_runs
-        The number of private runs.
-    unprotected_runs
-        The number of runs that no ε covers.
+    private_runs, unprotected_runs
+        The numbers of runs that an ε covers, and that no ε covers.
 
     Examples
     --------
@@ -215,20 +205,10 @@ class OwnerRecord:
     ) -> RecordTotal:
         """Record a run on these rows, and return the total of all runs on any of them.
 
-        Parameters
-        ----------
-        X
-            The rows: an array, lists, a data frame or a sparse matrix.
-        y
-            Their targets.
-        ledger
-            The charges of the run, such as `ledger_` of a fitted estimator. A ledger whose noise
-            was drawn from a seed is not recorded, with a `PrivacyWarning`. A seeded ledger without
-            noise is recorded as unprotected.
-        delta
-            δ of the total; by default that of the ledger's budget.
-        name
-            A name for the run, for your own use.
+        `X` is an array, lists, a data frame or a sparse matrix; `ledger` has the charges, such as
+        `ledger_` of a fitted estimator. A ledger whose noise was drawn from a seed is not recorded,
+        with a `PrivacyWarning`; one without noise is recorded as unprotected. `delta` is by default
+        that of the ledger's budget, and `name` is for your own use.
         """
         rows, run = self.mark(blocks_of(X, y)), Run.of_ledger(ledger, name, delta)
         if ledger.has_seeded_noise:

@@ -76,12 +76,6 @@ def smoothness_bounds(
     -------
     Bounds
         (lo, hi) with lo ≤ L_i ≤ hi for all such data.
-
-    Examples
-    --------
-    >>> from walklearn.objectives.linear.losses import Logistic
-    >>> smoothness_bounds(Logistic(), 1.0, nodes=10, feature_bound=2.0)
-    (1.0, 11.0)
     """
     check_kind("loss", loss, Loss, "a loss such as losses.Logistic()")
     check_whole("nodes", nodes)

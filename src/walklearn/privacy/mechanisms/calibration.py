@@ -84,10 +84,8 @@ def calibrate(
     ----------
     kind
         A name in `MECHANISMS`, such as "laplace" or "clamped-gamma".
-    epsilon
-        ε, at least 0: P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
-    delta
-        δ, the additive slack in that inequality.
+    epsilon, delta
+        P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
     bounds
         Public lo and hi over all data that a node could hold, never computed from data.
     clamp

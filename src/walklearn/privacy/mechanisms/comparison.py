@@ -60,12 +60,6 @@ class ComparedMechanism:
         The factor s of `shrink_release`.
     reason
         The reason why the target is infeasible; empty if it is feasible.
-
-    Examples
-    --------
-    >>> best = compare(epsilon=1.0, delta=1e-5, bounds=(1.0, 2.0)).best
-    >>> best.kind, best.shrunk_error <= best.raw_error
-    ('laplace', True)
     """
 
     kind: str
@@ -88,20 +82,12 @@ class Comparison:
 
     Parameters
     ----------
-    epsilon
-        ε, at least 0: P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
-    delta
-        δ, the additive slack in that inequality.
+    epsilon, delta
+        P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
     bounds
         Public lo and hi over all data that a node could hold, never computed from data.
     rows
         A row for each mechanism.
-
-    Examples
-    --------
-    >>> comparison = compare(epsilon=1.0, delta=1e-5, bounds=(1.0, 2.0))
-    >>> comparison.best.kind, [row.kind for row in comparison.rows if row.mechanism is None]
-    ('laplace', ['gamma'])
     """
 
     epsilon: float
@@ -156,10 +142,8 @@ def compare(*, epsilon: float, delta: float, bounds: Sequence[float]) -> Compari
 
     Parameters
     ----------
-    epsilon
-        ε, at least 0: P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
-    delta
-        δ, the additive slack in that inequality.
+    epsilon, delta
+        P(outcome) ≤ e^ε · P(outcome with the other value) + δ for all outcomes.
     bounds
         Public lo and hi over all data that a node could hold, never computed from data.
 
@@ -167,12 +151,6 @@ def compare(*, epsilon: float, delta: float, bounds: Sequence[float]) -> Compari
     -------
     Comparison
         The mechanisms in order of their raw error.
-
-    Examples
-    --------
-    >>> best = compare(epsilon=3.0, delta=0.03, bounds=(1.0, 10.0)).rows[0]
-    >>> best.mechanism is not None
-    True
     """
     ends = check_bounds(bounds)
     rows = [_compared(kind, epsilon, delta, ends) for kind in MECHANISMS]

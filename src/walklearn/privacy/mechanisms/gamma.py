@@ -101,11 +101,6 @@ class ClampedGamma(_GammaMechanism):
         Public lo and hi over all data that a node could hold, never computed from data.
     clamp
         Public ends that releases are clamped to, by default the bounds.
-
-    Examples
-    --------
-    >>> ClampedGamma(theta=2.0, bounds=(1.0, 10.0)).delta(3.0) < 1.0
-    True
     """
 
     name: ClassVar[str] = "clamped-gamma"

@@ -32,15 +32,6 @@ class InfeasiblePrivacyError(ValueError):
         The limit that ε must exceed for this δ; infinite if no ε is enough.
     widest_bounds
         The widest bounds (from the same lo) that this (ε, δ) allows; None if there are none.
-
-    Examples
-    --------
-    >>> from walklearn.privacy import calibrate
-    >>> try:
-    ...     calibrate("gamma", epsilon=0.1, delta=1e-9, bounds=(1.0, 2.0))
-    ... except InfeasiblePrivacyError as error:
-    ...     print(f"{error.floor:.3g} {error.smallest_epsilon:.3g}")
-    0.226 19.3
     """
 
     def __init__(

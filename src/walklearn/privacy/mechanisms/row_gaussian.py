@@ -116,26 +116,21 @@ def row_release(
     ----------
     loss
         The loss of a row.
-    epsilon
-        ε, at least 0: P(outcome) ≤ e^ε · P(outcome with another row) + δ for all outcomes.
-    delta
-        δ, the additive slack in that inequality.
-    nodes
-        The number of nodes N.
+    epsilon, delta
+        P(outcome) ≤ e^ε · P(outcome with another row) + δ for all outcomes.
+    nodes, total_rows
+        The numbers of nodes N and of all rows M, or the sum of their weights if that is larger.
     feature_bound
         A public bound B on ‖x‖, without the intercept, that rows are shortened to.
-    total_rows
-        The number M of all rows, or the sum of their weights if that is larger.
     penalty
         The factor of ½‖w‖² in the objective.
     aggregate
         "sum", "mean" or "node-mean", as for `Problem`.
     intercept
         True if the model has an intercept, a further feature that is 1 in every row.
-    min_rows
-        The smallest sum of the weights of a node's rows, for "node-mean".
-    largest_weight
-        A public cap on the weight of a row.
+    min_rows, largest_weight
+        The smallest sum of the weights of a node's rows, for "node-mean", and a public cap on the
+        weight of a row.
     features
         The largest number of columns, for the rounding of eigenvalues.
 
@@ -143,14 +138,6 @@ def row_release(
     -------
     RowGaussian
         The mechanism for `Weighted(privacy=…)`.
-
-    Examples
-    --------
-    >>> from walklearn.objectives.linear.losses import Logistic
-    >>> release = row_release(Logistic(), epsilon=1.0, delta=1e-5, nodes=10, feature_bound=1.0,
-    ...                       total_rows=100)
-    >>> release.sigma > release.sensitivity
-    True
     """
     check_whole("nodes", nodes)
     check_number("penalty", penalty, minimum=0.0)
