@@ -102,6 +102,13 @@ def test_period_two_exactly_where_the_last_eigenvalue_is_minus_one(chain):
     assert (diagnosis.lambda_N == -1.0) == (far < 1e-11)
 
 
+def test_bounds_on_a_path_of_three_nodes():
+    """λ_2 = 1/2 and λ_N = −1/2."""
+    P, shares = walks.Uniform().transition_matrix(graphs.grid(1, 3)), np.full(3, 1 / 3)
+    assert spectrum.poincare(P, shares) == pytest.approx(0.5)
+    assert spectrum.odd_paths(P, shares) == pytest.approx(0.25)
+
+
 def test_poincare_is_the_sum_over_all_paths():
     """Against the definition, path by path, on a tree (where all trees agree)."""
     rng = np.random.default_rng(3)

@@ -19,12 +19,8 @@ OWNERS = np.r_[np.arange(6), np.random.default_rng(1).integers(0, 6, 14)]
 PROBLEM = wl.Problem(X, Y, node_of_row=OWNERS, penalty=0.5, domain=wl.domains.Ball(3.0))
 SOFTMAX = wl.Problem(X, np.arange(20) % 3, loss=wl.losses.Softmax(), node_of_row=OWNERS)
 SINGLE = wl.Problem(X, Y, node_of_row=OWNERS, penalty=0.5, dtype=np.float32)
-OBJECTIVES = {
-    "rows": PROBLEM,
-    "batch": PROBLEM.with_batch(2),
-    "classes": SOFTMAX,
-    "single": SINGLE,
-}
+BATCH = PROBLEM.with_batch(2)
+OBJECTIVES = {"rows": PROBLEM, "batch": BATCH, "classes": SOFTMAX, "single": SINGLE}
 STEP = wl.PowerStep(0.1)
 UPDATES: list[updates.Update] = [
     updates.Sgd(STEP),
@@ -68,14 +64,11 @@ def test_visits_change_no_input_and_return_the_declared_arrays(
         for given, kept in zip((token, state), before, strict=True):
             for key, array in given.items():
                 np.testing.assert_array_equal(array, kept[key])
-        for declared, arrays in (
-            (specs, result.token),
-            (update.node_arrays(objective, node), result.state),
-        ):
+        of_node = update.node_arrays(objective, node)
+        for declared, arrays in ((specs, result.token), (of_node, result.state)):
             conform(declared, arrays, update)
-            assert {(a, np.shape(b), np.asarray(b).dtype.str) for a, b in arrays.items()} == {
-                tuple(spec) for spec in declared
-            }
+            given = {(a, np.shape(b), np.asarray(b).dtype.str) for a, b in arrays.items()}
+            assert given == set(map(tuple, declared))
         token, states[node] = dict(result.token), dict(result.state)
     assert not np.array_equal(update.model(objective, token), objective.start)
 

@@ -17,12 +17,9 @@ from walklearn.visit import Setting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
 LOSSES: list[Any] = [
-    wl.losses.Logistic(),
-    wl.losses.Squared(),
-    wl.losses.Huber(0.3),
-    wl.losses.SquaredHinge(),
+    wl.losses.Logistic(), wl.losses.Squared(), wl.losses.Huber(0.3), wl.losses.SquaredHinge(),
     wl.losses.Softmax(),
-]
+]  # fmt: skip
 
 
 def make_problem(loss: Any = LOSSES[0], rows: int = 12, **options: Any) -> Problem:
@@ -93,14 +90,14 @@ def test_the_equations_written_out() -> None:
     problem = make_problem()
     walking = batch_of(problem, updates.Saga(0.01))  # type: ignore[arg-type]
     h, s = np.zeros((12, 4)), np.zeros(4)
-    seen: set[int] = set()
+    visited: set[int] = set()
     for _ in range(60):
         position = walking.positions[0]
         w, i = position.token.update["model"], position.node
-        first = i not in seen
-        seen.add(i)
+        first = i not in visited
+        visited.add(i)
         g = problem.gradient(i, w)
-        direction = g if first else g - h[i] + s / len(seen)
+        direction = g if first else g - h[i] + s / len(visited)
         s, h[i] = s + g - h[i], g
         walking.advance(1)
         expected = w - 0.01 * (direction + 0.5 * w)
@@ -156,12 +153,11 @@ def test_saga_is_refused_where_it_would_disclose_or_has_no_rows() -> None:
 
 def test_costs_are_counted() -> None:
     problem = make_problem(rows=40)
-    most = int(np.diff(problem.offsets).max())
-    run = wl.simulate(
-        problem, GRAPH, walks.Uniform(), update=updates.Saga(), engine="reference", steps=9, seed=1
-    )
+    max_rows = int(np.diff(problem.offsets).max())
+    run = wl.simulate(problem, GRAPH, walks.Uniform(), update=updates.Saga(), engine="reference",
+                      steps=9, seed=1)  # fmt: skip
     assert run.message_bytes == 8 * (4 + 4 + 4)
-    assert run.spec["node_bytes"] == 8 * (most + 1)
+    assert run.spec["node_bytes"] == 8 * (max_rows + 1)
     assert run.spec["update"] == "Saga()"
     assert run.label == "Uniform(), Saga()"
 

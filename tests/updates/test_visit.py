@@ -37,19 +37,11 @@ WALKS: list[walks.Walk] = [
     walks.Independent(),
     walks.HistoryDriven(walks.Uniform(), alpha=3.0),
 ]
-PARTS = [
-    (Sgd(STEP), Protection()),
-    (Sgd(STEP), NOISE),
-    (Saga(), Protection()),
-]
+PARTS = [(Sgd(STEP), Protection()), (Sgd(STEP), NOISE), (Saga(), Protection())]
 
 
 def make_walker(
-    walk: walks.Walk,
-    update: Any,
-    privacy: Any,
-    objective: Any = PROBLEM,
-    mean: str = "exact",
+    walk: walks.Walk, update: Any, privacy: Any, objective: Any = PROBLEM, mean: str = "exact"
 ) -> Walker:
     bound = walk.bind(GRAPH, objective, mean)
     setting = Setting(objective, bound, update, privacy=privacy, updates=STEPS)
@@ -168,9 +160,8 @@ def test_a_visit_of_weight_zero_forwards_the_token_unchanged() -> None:
 def test_the_estimate_tends_to_the_mean_of_the_released_values() -> None:
     """Within 5 standard errors of the chain, exact by its fundamental matrix: fails by chance
     with a probability of 6e-7 (the seed is fixed)."""
-    walk = walks.Weighted(privacy=MECHANISM).sample_release(
-        GRAPH, PROBLEM, np.random.default_rng(1)
-    )
+    private, source = walks.Weighted(privacy=MECHANISM), np.random.default_rng(1)
+    walk = private.sample_release(GRAPH, PROBLEM, source)
     setting = Setting(PROBLEM, walk.bind(GRAPH, PROBLEM, "estimated"), Sgd(STEP))
     generator = np.random.default_rng(2)
     node, model = draw_start(PROBLEM, generator)
@@ -180,11 +171,11 @@ def test_the_estimate_tends_to_the_mean_of_the_released_values() -> None:
     token = walker.token
 
     released = walk.release
-    law = walk.stationary(GRAPH)
+    shares = walk.stationary(GRAPH)
     P = walk.transition_matrix(GRAPH).toarray()
-    centred = 1.0 / released - law @ (1.0 / released)
-    summed = np.linalg.solve(np.eye(12) - P + law, centred)
-    variance = 2.0 * (law * centred) @ summed - law @ centred**2
+    centred = 1.0 / released - shares @ (1.0 / released)
+    summed = np.linalg.solve(np.eye(12) - P + shares, centred)
+    variance = 2.0 * (shares * centred) @ summed - shares @ centred**2
     error = token.walk["inverse_sum"] / token.updates - 1.0 / released.mean()
     assert abs(error) < 5 * np.sqrt(variance / token.updates)
     # The standard error is small beside the value, so that the comparison has power.
@@ -225,9 +216,9 @@ class LocalNode:
     """One device: it knows its rows, its number, its neighbours and what they announced."""
 
     def __init__(self, number: int, seed: np.random.SeedSequence, noise: Any) -> None:
-        own = number == OWNERS
+        rows = number == OWNERS
         self.number = number
-        problem = wl.Problem(X[own], Y[own], node_of_row=[number] * int(own.sum()), nodes=12,
+        problem = wl.Problem(X[rows], Y[rows], node_of_row=[number] * int(rows.sum()), nodes=12,
                              empty_nodes="relay", **COMMON)  # fmt: skip
         self.neighbours = GRAPH.neighbours(number)
         self.streams = generators(node_seed(seed, number))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its pale yellow.
+# Okabe and Ito's palette, which colour-blind readers can distinguish, without its pale yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", "-.", ":")
 
@@ -83,9 +83,9 @@ def draw_band(
 ) -> None:
     """Fill the band between both ends, which may be NaN, on a logarithmic axis."""
     top = visible(upper)
-    shown = np.concatenate([visible(lower), top])
-    if not np.isnan(shown).all():
+    ends = np.concatenate([visible(lower), top])
+    if not np.isnan(ends).all():
         # An interval that reaches zero has no lower end on a logarithmic axis: its band starts
         # at the smallest positive end of all records.
-        bottom = np.maximum(lower, np.nanmin(shown))
+        bottom = np.maximum(lower, np.nanmin(ends))
         axes.fill_between(x, bottom, top, linewidth=0, **options)

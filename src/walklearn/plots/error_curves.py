@@ -100,9 +100,9 @@ def convergence(
     # The notes of earlier calls on these axes stay.
     legend = axes.get_legend()
     notes = [legend.get_title().get_text()] if legend else []
-    given = normalize_kwargs(line_options, Line2D)  # without short names, such as lw
+    full_names = normalize_kwargs(line_options, Line2D)  # without short names, such as lw
     for (label, trace), cost, summary in zip(runs, costs, summaries, strict=True):
-        options = _default_options(axes, trace, label) | given
+        options = _default_options(axes, trace, label) | full_names
         median, lower, upper, confidence = summary
         (line,) = axes.plot(cost, visible(median), **options)
         if confidence > 0:

@@ -246,11 +246,6 @@ def poincare(P: SparseMatrix, π: Vector) -> float:
     For the edge from a node to its parent, let m be the mass of the node's subtree, A the sum of π
     times the distance to the node inside the subtree, and D the same to the parent over all nodes.
     The total length of the paths across is A(1 − m) + m(1 − m) + m(D − A − m).
-
-    >>> from walklearn import graphs, walks
-    >>> path = graphs.grid(1, 3)
-    >>> poincare(walks.Uniform().transition_matrix(path), np.full(3, 1 / 3))   # λ_2 = 1/2
-    0.5
     """
     root, parent = _central_tree(P)
     m = _tree_sums(π, parent)
@@ -269,11 +264,6 @@ def odd_paths(P: SparseMatrix, π: Vector) -> float:
     """Return a lower bound of 1 + λ_N; 0 if no node ever stays.
 
     Its paths lead from each x to the nearest node that stays often, and back.
-
-    >>> from walklearn import graphs, walks
-    >>> path = graphs.grid(1, 3)
-    >>> odd_paths(walks.Uniform().transition_matrix(path), np.full(3, 1 / 3))   # λ_N = −1/2
-    0.25
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order

@@ -154,8 +154,8 @@ class Saga(Update):
 def _value_of(context: VisitContext) -> Any:
     """Return φ_i as a function of w, on the rows that the visit inspects."""
     objective, node, draws = context.objective, context.node, context.draws[0]
-    given = (draws,) if len(draws) else ()
-    return lambda w: float(objective.local_value(node, w, *given))
+    optional = (draws,) if len(draws) else ()
+    return lambda w: float(objective.local_value(node, w, *optional))
 
 
 def _correction(rows: Array, x: Any, slopes: Array, stored: Array, is_first: bool) -> RowCorrection:

@@ -18,16 +18,7 @@ MAX_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
 
 
 class StationaryUnknownError(TypeError):
-    """A walk does not know its stationary distribution, or its transition matrix.
-
-    Examples
-    --------
-    >>> from walklearn import graphs, walks
-    >>> walks.NonBacktracking().transition_matrix(graphs.ring(5))
-    Traceback (most recent call last):
-        ...
-    walklearn.walks.markov.StationaryUnknownError: NonBacktracking() has no sparse transition ...
-    """
+    """A walk does not know its stationary distribution, or its transition matrix."""
 
 
 def checked_stationary(walk: Walk, graph: Graph, objective: Any) -> Vector:

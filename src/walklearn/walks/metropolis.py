@@ -1,4 +1,4 @@
-"""The Metropolis walk, and two that need nothing of the rows: simple and uniform (Algorithm 1)."""
+"""The Metropolis walk, and two that do not depend on rows: simple and uniform (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ class Metropolis(Walk):
         return cls(laziness=laziness)
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
-        """Return v_i > 0, from the own knowledge of a node or what a neighbour announced.
+        """Return v_i > 0, from a node's own importance or an announced one, and its degree.
 
         The importance is L_i, or R_i if that was released; 1 if the walk follows neither. The
         degree is at least 1. Works on numbers and, element by element, on arrays. Walks that nodes
         of a network cannot do raise a TypeError.
         """
-        raise TypeError(f"{self!r} does not say how a node weighs itself against its neighbours.")
+        raise TypeError(f"{self!r} has no visit_weight. Define it in the class.")
 
     def announcement(self, importance: Any, degree: Any) -> tuple[Any, ...]:
         """Return the announcement of a node: the score v_i / degree, and more in subclasses.
@@ -323,7 +323,7 @@ NOT_ON_NODES = (
 def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
     """Return L_i of the objective's nodes, for a walk of that name, which needs them."""
     if objective is None:
-        raise TypeError(f"{walk} needs the objective, to take L_i from: pass it after the graph.")
+        raise TypeError(f"{walk} needs the objective, the source of L_i. Pass it after the graph.")
     check_node_count(graph, objective)
     if has_row_smoothness(objective):
         constants = objective.importance
@@ -341,9 +341,9 @@ def positive(importance: Vector) -> Vector:
     """Return the importance of each node, checked and frozen."""
     wrong = np.flatnonzero(~(np.isfinite(importance) & (importance > 0)))
     if importance.ndim != 1 or wrong.size:
-        where = f": node {wrong[0]} has {importance.flat[wrong[0]]:g}" if wrong.size else ""
+        place = f": node {wrong[0]} has {importance.flat[wrong[0]]:g}" if wrong.size else ""
         raise ValueError(
-            f"importance must be one positive finite number per node{where}. (L_i is 0 for a node "
+            f"importance must be one positive finite number per node{place}. (L_i is 0 for a node "
             "whose rows are all zero when there is no penalty.)"
         )
     importance.setflags(write=False)

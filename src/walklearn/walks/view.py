@@ -145,7 +145,8 @@ def view_of(
     if table is None:
         table = walk.announcements(graph, objective)
     neighbours = graph.neighbours(node)
-    own, announced = tuple(table[node].tolist()), _Announced(table, neighbours)
+    own_announcement, announced = tuple(table[node].tolist()), _Announced(table, neighbours)
     return View(
-        node, graph.node_count, visits, 0, neighbours, own, announced, states, graph.neighbours
-    )
+        node, graph.node_count, visits, 0, neighbours, own_announcement, announced, states,
+        graph.neighbours,
+    )  # fmt: skip

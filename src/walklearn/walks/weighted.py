@@ -113,9 +113,9 @@ class Weighted(Metropolis):
 
     def _own_importance(self, objective: Any, node: int, rng: np.random.Generator | None) -> float:
         """Return the importance, released by the mechanism if there is one."""
-        given = self.importance
-        own = float(objective.smoothness(node) if given is None else given[node])
-        return own if self.privacy is None else float(self.privacy.release(own, rng))
+        values = self.importance
+        value = float(objective.smoothness(node) if values is None else values[node])
+        return value if self.privacy is None else float(self.privacy.release(value, rng))
 
     def _importance(self, graph: Graph, objective: Any) -> Vector:
         if self.importance is None:
@@ -199,8 +199,8 @@ class Weighted(Metropolis):
 def _released(mechanism: Mechanism, values: Vector, generator: Generators | None) -> Vector:
     if generator is None or isinstance(generator, np.random.Generator):
         return mechanism.release(values, generator)
-    each = zip(values, generator, strict=True)
-    return np.array([mechanism.release(value, own) for value, own in each])
+    pairs = zip(values, generator, strict=True)
+    return np.array([mechanism.release(value, source) for value, source in pairs])
 
 
 def _check_mechanism(mechanism: Mechanism, bounds: tuple[float, float] | None) -> None:
