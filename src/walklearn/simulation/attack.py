@@ -105,15 +105,6 @@ def attack(
     -------
     Attack
         The guesses and their quality.
-
-    Examples
-    --------
-    >>> import walklearn as wl
-    >>> X, y = wl.datasets.two_gaussians(10, dimension=3, seed=1)
-    >>> problem = wl.Problem(X, y, penalty=1.0)
-    >>> found = attack(problem, wl.graphs.complete(10), wl.walks.Uniform(), wl.PowerStep(0.05), 200)
-    >>> found.recovered
-    10
     """
     if problem.outputs != 1 or (np.diff(problem.offsets) != 1).any():
         raise ValueError("the attack needs a problem with one row per node and one score per row.")

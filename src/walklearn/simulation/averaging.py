@@ -92,15 +92,6 @@ class AsynchronousGossip(Gossip):
     corrected
         True to scale the gradient of node i by (2 / (N r_i))^(1−q), which makes all weights equal.
         For a constant step, q = 0, that is 2 / (N r_i); at q = 1 there is nothing to correct.
-
-    Examples
-    --------
-    >>> import walklearn as wl
-    >>> X, y = wl.datasets.two_gaussians(9, dimension=2, seed=1)
-    >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(9), wl.AsynchronousGossip(),
-    ...                   steps=1_000, step_size=wl.PowerStep(0.05), seed=1)
-    >>> bool(run.messages[0, -1] == run.updates[-1])
-    True
     """
 
     name: ClassVar[str] = "asynchronous"
@@ -135,17 +126,7 @@ class AsynchronousGossip(Gossip):
 @GOSSIP.register
 @dataclass(frozen=True)
 class SynchronousGossip(Gossip):
-    """Gossip over all links at once, in rounds (D-SGD with Metropolis weights).
-
-    Examples
-    --------
-    >>> import walklearn as wl
-    >>> X, y = wl.datasets.two_gaussians(9, dimension=2, seed=1)
-    >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(9), wl.SynchronousGossip(),
-    ...                   steps=900, step_size=wl.PowerStep(0.05), seed=1)
-    >>> int(run.messages[0, -1])
-    1800
-    """
+    """Gossip over all links at once, in rounds (D-SGD with Metropolis weights)."""
 
     name: ClassVar[str] = "synchronous"
 
@@ -161,16 +142,6 @@ class GradientTracking(SynchronousGossip):
     ----------
     lazy
         Mix by (I + M) / 2, which is slower and has no negative eigenvalue, instead of M.
-
-    Examples
-    --------
-    >>> import walklearn as wl
-    >>> X, y = wl.datasets.two_gaussians(9, dimension=2, seed=1)
-    >>> problem = wl.Problem(X, y, penalty=1.0)
-    >>> run = wl.simulate(problem, wl.graphs.complete(9), wl.GradientTracking(),
-    ...                   steps=9 * 1000, step_size=wl.ConstantStep(0.02), seed=1)
-    >>> bool(run.distance[0, -1] < 1e-9)
-    True
     """
 
     name: ClassVar[str] = "gradient-tracking"

@@ -2,14 +2,14 @@ r"""Confidence intervals by resampling: of ratios, means, a slope, a rank correl
 
 An instance is one draw of graph and data that every method of a study ran on. Methods are therefore
 compared in pairs: a resample draws instances with replacement and takes both errors of each. Errors
-are skewed and may be infinite, hence three precautions:
+are skewed and may be infinite. Therefore:
 
 * The interval of a ratio is the wider of two bootstrap intervals of its logarithm on each side. The
   percentile interval undercovers if one mean is more skewed than the other. The studentised one
   (Efron & Tibshirani, chapter 12) undercovers if a few instances carry the mean, and is kept within
   the ratios of single instances. With 100 log-normal pairs, σ up to 2 or σ 1.5 against 0.3, the
   union covers the truth 92 to 95 % of the time (measured; the tests repeat it). Heavier tails do
-  worse, hence the ratio of medians.
+  worse; the ratio of medians does not.
 * A failed run has the error ∞. A resample with one has an infinite mean. If both means are infinite
   (or 0), the ratio is unknown: it counts as 0 for the lower end and as ∞ for the upper one.
 * Random numbers come from a fixed seed, so that the same results give the same verdict.

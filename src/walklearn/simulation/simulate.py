@@ -1,13 +1,4 @@
-"""`simulate`: many replicates of one method, on all cores, recorded as a `Trace`.
-
->>> import walklearn as wl
->>> X, y = wl.datasets.two_gaussians(20, dimension=2, seed=1)
->>> problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(5.0))
->>> run = simulate(problem, wl.graphs.ring(20), wl.walks.Uniform(laziness=0.1), steps=1000,
-...                step_size=wl.PowerStep(0.05), replicates=2, seed=1)
->>> run.updates[-1], run.messages.shape
-(np.int64(1000), (2, 200))
-"""
+"""`simulate`: many replicates of one method, on all cores, recorded as a `Trace`."""
 
 from __future__ import annotations
 
@@ -66,60 +57,57 @@ def simulate(
     progress: bool | None = None,
     engine: Engine | None = None,
 ) -> Trace:
-    """Run a walk or gossip `replicates` times and record its errors and its cost.
+    """Run replicates of a walk or of gossip, and record their errors and costs.
 
-    Ctrl-C stops early and keeps what is done: the finished replicates, or if there are none
-    the records that all replicates under way have reached (a model that is already past the
-    last of them is NaN); `Trace.complete` is then False.
+    Ctrl-C stops early. The trace then has `complete` False, with the finished replicates, or if
+    there are none with the records that all running replicates have reached. Models that are past
+    the last of these records are NaN.
 
     Parameters
     ----------
     objective
-        What is learnt: a `Problem`, or an `Objective` of your own.
+        A `Problem`, or an `Objective` of your own.
     graph
         Communication graph.
     method
         A walk, a gossip algorithm, or the name of one, such as "uniform".
     steps
-        The number of updates. A visit counts as one, also if the walk gives it the weight 0 or the
-        node has nothing left to contribute. Gossip makes 2 (asynchronous) or N (synchronous) in an
-        iteration; the number of iterations is rounded up, so that methods compare at equal work.
+        The number of updates. Every visit counts, also if its weight is 0 or the node has no budget
+        left. An iteration of gossip has 2 (asynchronous) or N (synchronous) updates; the number of
+        iterations is rounded up.
     step_size
-        The γ_k of the paper's update, short for update=updates.Sgd(step_size).
+        The γ_k of the paper's update; short for update=updates.Sgd(step_size).
     update
-        The rule for the token during a visit, or its name. Without `update` and `step_size` it is
-        `updates.Saga()` if the objective allows it. Updates that carry no average, such as Saga and
-        Sgd(step_size, average=False), have their models in place of averages in the trace.
+        The update of a visit, or its name. Without `update` and `step_size` it is `updates.Saga()`
+        if that is possible. Updates without an average have models in place of averages in the
+        trace.
     replicates
-        How many independent runs to make.
+        The number of independent runs.
     seed
-        The same seed gives the same numbers for any number of cores; None draws one from the
-        operating system and keeps it in the trace's spec.
+        The same seed gives the same numbers for any number of cores. None draws one from the
+        operating system, and the trace's spec holds it.
     records
-        How many log-spaced records, or the update counts to record at.
+        The number of log-spaced records, or the update counts to record at.
     batch
         The number of a node's rows in a gradient; all by default.
     privacy
         A protection such as `privacy.ModelNoise`: clipping, noise and a cap on the contributions of
         each node's rows to the model.
     mean_importance
-        The mean L̄ (or R̄) that a weighted walk scales its gradients by: "exact", or
-        "estimated" as a token does that knows only whom it visited, k / Σ 1/L_i over its k
-        visits.
+        The mean L̄ (or R̄) that scales the gradients of a weighted walk: "exact", or "estimated" by
+        the token from the k nodes that it has visited, k / Σ 1/L_i.
     streams
-        "replicate", or "node": every node draws from a random stream of its own, as in a
-        network (`streams` says which numbers in which order).
+        "replicate", or "node" if each node draws from its own random stream, as in a network.
     gaps
-        False leaves f(w) − f* out, which takes a pass over all rows for every record and model,
-        most of the time where rows are many. Gossip has a model per node: a number stands for
-        the mean over that many nodes, spread evenly, instead of all.
+        False omits f(w) − f*, which takes most of the time if there are many rows. Gossip has a
+        model per node: a number stands for the mean over this many of them.
     cores
-        How many cores to use; all by default.
+        The number of cores; all by default.
     progress
-        Whether to show a bar; by default in a terminal or a notebook, and not when piped.
+        True to show a bar; by default in a terminal or a notebook.
     engine
         "compiled", or "reference" for the readable twin, which is a thousand times slower. By
-        default the reference runs only if a part has no kernel, and a warning says which.
+        default the reference runs only if a part has no kernel, with a warning.
 
     Returns
     -------
@@ -130,8 +118,7 @@ def simulate(
     --------
     >>> import walklearn as wl
     >>> X, y = wl.datasets.two_gaussians(30, dimension=3, seed=1)
-    >>> problem = wl.Problem(X, y, penalty=1.0)
-    >>> run = wl.simulate(problem, wl.graphs.ring(30), wl.walks.Simple(),
+    >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(30), wl.walks.Simple(),
     ...                   update=wl.updates.Saga(), steps=20_000, seed=1)
     >>> bool(run.gap[0, -1] < 1e-9)
     True

@@ -43,7 +43,7 @@ def on_threads(
 
 
 def usable_cores() -> int:
-    """How many cores this process may use, by its affinity and the quota of its container."""
+    """Return the number of cores for this process, by its affinity and its container's quota."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:

@@ -12,18 +12,11 @@ table with a description of the run.
 >>> error = [[1.0, 0.3, 0.1], [1.2, 0.5, 0.2], [0.9, 0.4, 0.3]]
 >>> trace = Trace(label="Weighted()", spec={"seed": 1}, updates=[1, 10, 100],
 ...               messages=[[0, 7, 71], [1, 6, 68], [0, 8, 75]], message_bytes=80,
-...               metrics={"distance": error, "accuracy": [[0.5, 0.7, 0.9]] * 3},
-...               models=[[0.5, 1.0]] * 3, averages=[[0.4, 0.9]] * 3)
+...               metrics={"distance": error}, models=[[0.5]] * 3, averages=[[0.4]] * 3)
 >>> trace
 Trace('Weighted()', 3 replicates, 3 records up to 100 updates)
->>> trace.bytes[0]
-array([   0,  560, 5680])
->>> trace.summary("distance").median
-array([1. , 0.4, 0.2])
->>> trace.accuracy[0]
-array([0.5, 0.7, 0.9])
->>> list(trace.metrics), hasattr(trace, "gap")
-(['distance', 'accuracy'], False)
+>>> trace.bytes[0], trace.summary("distance").median, trace.distance.shape
+(array([   0,  560, 5680]), array([1. , 0.4, 0.2]), (3, 3))
 """
 
 from __future__ import annotations
@@ -110,19 +103,15 @@ class Trace:
 
     Parameters
     ----------
-    label
-        The method's name, for legends.
-    spec
-        The inputs of the run as plain JSON values: problem, graph, method, seed, version.
+    label, spec
+        The method's name for legends, and the inputs of the run as plain JSON values.
     updates
         The updates (visits of a token) at each record, increasing: ``(records,)``.
-    messages
-        The messages sent so far: ``(replicates, records)``.
+    messages, questions
+        The messages sent so far, and the questions and answers of one number each among them (None
+        if there are none): ``(replicates, records)``.
     message_bytes
         The size of one message.
-    questions
-        The questions and answers among the messages, of one number each:
-        ``(replicates, records)``, or None if there are none.
     metrics
         Named series, each ``(replicates, records)``. They are attributes, too: ``trace.gap`` is
         ``trace.metrics["gap"]``. ``distance`` ‖w − w*‖ and ``gap`` f(w) − f* exist if the objective
@@ -130,34 +119,19 @@ class Trace:
         Distances are NaN if w* is not unique.
     models, averages
         The last iterate and the weighted average: ``(replicates, *model_shape)``.
-    visits
-        The updates of each node in all replicates: ``(nodes,)``, or None.
-    degrees, expected_visits
-        The number of neighbours of each node, and its long-run share of the updates: ``(nodes,)``,
-        or None if it is not known.
+    visits, degrees, expected_visits
+        The updates of each node in all replicates, the number of its neighbours, and its long-run
+        share of the updates: ``(nodes,)``, or None if it is not known.
     announcements, announcement_bytes
-        Messages sent before the first update (degrees, importances), and their bytes in total.
-        They are not part of ``messages`` and ``bytes``.
-    released
-        The release of each node, as the walk uses it: ``(replicates, nodes)``, or None.
-    contributions
-        The contributions of each node's rows to the model: ``(replicates, nodes)``, or None if
-        nothing protects the model.
+        Messages sent before the first update, and their bytes in total. They are not part of
+        ``messages`` and ``bytes``.
+    released, contributions
+        The release of each node as the walk uses it, and the contributions of its rows to the
+        model: ``(replicates, nodes)``, or None if nothing is protected.
     privacy
         The published numbers and their mechanisms as plain JSON values; see ``ledger``.
     complete
         False if the run was interrupted, so that the trace holds a part of it.
-
-    Examples
-    --------
-    >>> import walklearn as wl
-    >>> problem = wl.Problem([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0], loss=wl.losses.Squared())
-    >>> trace = wl.simulate(problem, wl.graphs.ring(3), wl.walks.Uniform(), steps=1000,
-    ...                     step_size=wl.PowerStep(0.5), replicates=4, seed=1)
-    >>> trace.distance.shape == (trace.replicates, trace.records), int(trace.updates[-1])
-    (True, 1000)
-    >>> bool(trace.summary("distance").median[-1] < 0.2)
-    True
     """
 
     label: str
@@ -276,10 +250,7 @@ class Trace:
         return gap + float(minimum)
 
     def summary(self, metric: str = "distance", confidence: float = 0.95) -> Summary:
-        """Summarise a metric over the replicates: its median and an interval at each record.
-
-        The interval is that of order statistics; see :class:`Summary`. The confidence holds for
-        each record on its own, not for the curve as a whole.
+        """Return the median of a metric and its interval at each record, not for the curve.
 
         Parameters
         ----------
@@ -313,7 +284,7 @@ class Trace:
         ax
             Axes to draw on; new ones by default.
         **options
-            For `walklearn.plots.convergence`.
+            Options of `walklearn.plots.convergence`.
 
         Returns
         -------
@@ -335,8 +306,7 @@ class Trace:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``path``, which ends in ``.npz`` (NumPy) or ``.parquet`` (tables).
 
-        The file is replaced atomically. In Parquet other tools read the table of
-        :meth:`to_pandas`; the rest is in the file's metadata.
+        The file is replaced atomically. In Parquet other tools read the table of :meth:`to_pandas`.
 
         Parameters
         ----------

@@ -166,13 +166,6 @@ def audit_walk(
     WalkAudit
         The claim beside a lower bound on ε, and the faults of the noise. A bound above the claim,
         or a fault, refutes it.
-
-    Examples
-    --------
-    >>> from walklearn.privacy import ModelNoise
-    >>> noise = ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=1)
-    >>> audit_walk(noise, delta=1e-3, walks=1_000, seed=1).violated
-    False
     """
     delta = check_delta(delta)
     claimed = noise.epsilon(delta) if epsilon is None else check_epsilon(epsilon)
