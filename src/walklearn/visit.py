@@ -1,9 +1,9 @@
 """One visit of a token to a node: read this first.
 
 A *walk* chooses the next node, an *update* changes the token during a visit, an *objective* defines
-what is learnt, and a *protection* limits the access of a visit to the objective. `visit` puts the
-four together. A simulation, an estimator and a network of real nodes call it and nothing else;
-`simulation.kernels` is its fast twin, which must give the same numbers from the same draws.
+the loss, and a *protection* limits the access of a visit to the objective. `visit` puts the four
+together. A simulation, an estimator and a network of real nodes call it and nothing else; its fast
+twin `simulation.kernels` must give the same numbers from the same draws.
 
 >>> import numpy as np
 >>> from walklearn import PowerStep, Problem, graphs, updates, walks
@@ -80,10 +80,8 @@ class Draws(NamedTuple):
 
     Parameters
     ----------
-    walk
-        Uniform numbers for the walk.
-    gradients
-        Uniform numbers for each gradient.
+    walk, gradients
+        Uniform numbers for the walk, and for each gradient.
     noise
         The protection's noise for each gradient: exact on a real node, else from a seed.
     """
@@ -99,16 +97,12 @@ class Setting:
 
     Parameters
     ----------
-    objective
-        The objective.
-    walk, update
-        The rules for the next node and for the token.
+    objective, walk, update
+        The objective, and the rules for the next node and for the token.
     privacy
         The protection of the rows; none by default.
-    tokens
-        The number of tokens.
-    updates
-        The number of updates planned for each token; 0 if that is not known.
+    tokens, updates
+        The number of tokens, and of the updates planned for each; 0 if that is not known.
     """
 
     objective: Any
@@ -197,18 +191,8 @@ class Setting:
     def draw(self, walk: np.random.Generator, noise: np.random.Generator | None) -> Draws:
         """Draw the random numbers of one visit, always as many, so that streams stay in step.
 
-        Parameters
-        ----------
-        walk
-            Source of the uniform numbers.
-        noise
-            Source of simulated noise; None draws the protection's noise exactly, from the operating
-            system's entropy.
-
-        Returns
-        -------
-        Draws
-            For the walk, the gradients and the protection.
+        `walk` is the source of uniform numbers, `noise` that of simulated noise; None draws noise
+        exactly, from the operating system's entropy.
         """
         uniforms, count = walk.random(self.draws), self.update.gradients
         return Draws(
@@ -261,14 +245,10 @@ def visit(
 
     Returns
     -------
-    token : Token
-        The token after the visit.
-    state : NodeState
-        The new state of the node, to be committed together with the token.
-    hop : Hop
-        The next node and its cost.
-    weight : float
-        The factor of the gradient.
+    token, state : Token, NodeState
+        The token and the state after the visit, to be committed together.
+    hop, weight : Hop, float
+        The next node with its cost, and the factor of the gradient.
     """
     node, walk, update = view.node, setting.walk, setting.update
     weight = walk.weight(view, token.walk, state.walk)
@@ -305,10 +285,8 @@ class Walker:
 
     Parameters
     ----------
-    setting
-        The fixed inputs of the run, with the walk bound to the graph.
-    graph
-        Communication graph.
+    setting, graph
+        The fixed inputs of the run, with the walk bound to this graph.
     node, token
         The token, and the node that holds it.
     states

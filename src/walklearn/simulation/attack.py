@@ -43,12 +43,10 @@ class Attack:
 
     Parameters
     ----------
-    nodes
-        The visited nodes.
+    nodes, guesses
+        The visited nodes, and the guessed direction of the row of each.
     cosines
-        For each of them the absolute cosine of the guess and the true row; 1 is the row itself.
-    guesses
-        The guessed direction of each row.
+        The absolute cosine of each guess and the true row; 1 is the row itself.
     by_chance
         The median absolute cosine of a random guess.
     """
@@ -86,16 +84,10 @@ def attack(
 
     Parameters
     ----------
-    problem
-        The objective.
-    graph
-        Communication graph.
-    walk
-        The rule for the next node.
-    step_size
-        The step γ_k of the k-th update.
-    steps
-        The number of updates to observe.
+    problem, graph, walk
+        The objective, the communication graph, and the rule for the next node.
+    step_size, steps
+        The step γ_k of the k-th update, and the number of updates to observe.
     privacy
         The protection of the rows, such as `privacy.ModelNoise`.
     seed

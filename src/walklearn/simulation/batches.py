@@ -1,13 +1,7 @@
 """Batches: a few replicates of one setting, advanced together; those of the reference engine.
 
-Each replicate has its own random streams, so its numbers do not depend on its batch. A batch runs
-compiled code or the reference; the runner does not see the difference:
-
-    batch.advance(iterations)     batch.models, batch.averages   (replicates, holders, size)
-    batch.messages  (replicates,) batch.values(models)           f of each model
-
-`advance` also copies models and counts after some of the iterations. A walk has one holder of a
-model per replicate, gossip one per node.
+Each replicate has its own random streams, so its numbers do not depend on its batch. Models have
+the shape (replicates, holders, size): a walk has one holder of a model, gossip one per node.
 """
 
 from __future__ import annotations
@@ -110,12 +104,10 @@ class Batch(ABC):
 
 
 class WalkBatch(Batch):
-    """Replicates of a walk. Each draws its own releases.
+    """Replicates of a walk. Each draws its own releases, unless the walk is bound already.
 
-    The walk is bound to the graph already, or is bound here, for each replicate if it makes random
-    announcements. Tokens start at `starts`, by default at a uniform node with a new model. A token
-    that has walked before continues to count its updates. `mean` is the mean importance that
-    scales gradients: "exact" or "estimated".
+    Tokens start at `starts`, by default at a uniform node with a new model, and continue to count
+    their updates. `mean` is the mean importance that scales gradients: "exact" or "estimated".
     """
 
     exact = False  # True draws noise exactly, from the operating system's entropy

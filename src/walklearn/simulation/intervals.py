@@ -15,13 +15,6 @@ are skewed and may be infinite. Therefore:
 * Random numbers come from a fixed seed, so that the same results give the same verdict.
 
 The bands of figures are plain percentile intervals (`mean_interval`).
-
->>> import numpy as np
->>> generator = np.random.default_rng(1)
->>> below = generator.lognormal(size=100)
->>> above = 2.0 * below * generator.lognormal(sigma=0.1, size=100)
->>> print("{:.2f} within {:.2f} to {:.2f}".format(*ratio_of_means(above, below)))
-1.99 within 1.94 to 2.03
 """
 
 from __future__ import annotations

@@ -71,12 +71,9 @@ def median_summary(values: FloatArray, confidence: float = 0.95) -> Summary:
     """Return the median of each column, and an interval for the median of its distribution.
 
     The interval runs from the r-th smallest to the r-th largest value. For any distribution it
-    misses the true median with probability 2 P(Binomial(n, ½) < r) at most, exactly that for a
-    continuous one. r is the largest rank with the wanted confidence, and the result states the
-    confidence that it has. The interval of fewer than six values is their whole range.
-
-    Unlike mean ± t, this allows skewed errors, a logarithmic axis and runs that diverged: NaN
-    counts as the largest error.
+    misses the true median with probability 2 P(Binomial(n, ½) < r) at most. r is the largest rank
+    with the wanted confidence; fewer than six values give their whole range. NaN counts as the
+    largest error.
 
     >>> median_summary(np.array([[1.0], [3.0], [2.0]]))
     Summary(median=array([2.]), lower=array([1.]), upper=array([3.]), confidence=0.75)

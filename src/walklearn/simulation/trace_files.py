@@ -39,22 +39,7 @@ _METRIC = "metrics/"  # starts the name of a metric in a .npz file
 
 
 class TraceFileError(ValueError):
-    """The file is not a trace, is damaged, or comes from a newer walklearn.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from walklearn import Trace
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "trace.npz")
-    ...     _ = path.write_text("something else")
-    ...     try:
-    ...         Trace.load(path)
-    ...     except TraceFileError as error:
-    ...         print(str(error).removeprefix(f"{path} "))
-    is not a walklearn trace, nor a .npz file.
-    """
+    """The file is not a trace, is damaged, or comes from another version of walklearn."""
 
 
 def write_trace_file(path: str | os.PathLike[str], fields: Fields) -> None:

@@ -87,24 +87,17 @@ class WalkAudit(Finding):
         The audited noise.
     epsilon, delta
         The claim.
-    epsilon_lower
-        A lower bound on ε at this δ, true with probability `confidence`.
-    walks
-        The number of walks on each of the two data sets.
-    visits
-        The number of visits of each walk to the node.
-    confidence
-        The probability that the bound is true.
-    engine
-        The audited code: the name of an engine, or of the function that made the visits.
-    draws
-        "real" for noise from the system's entropy, "simulated" for noise of a generator.
+    epsilon_lower, confidence
+        A lower bound on ε at this δ, and the probability that it is true.
+    walks, visits
+        The number of walks on each data set, and of the visits of each walk to the node.
+    engine, draws
+        The name of the audited code, and "real" for noise from the system's entropy or "simulated".
     largest_refutable_epsilon
         The largest `epsilon_lower` that this many walks can give at this confidence.
-    noise_releases
-        The number of contributions whose noise was compared with the claimed one.
-    faults
-        The faults of the noise or the cap; an honest walk has one with probability below 1e-9.
+    noise_releases, faults
+        The number of contributions whose noise was tested, and the faults of the noise or the cap;
+        an honest walk has one with probability below 1e-9.
     """
 
     noise: str
@@ -223,11 +216,7 @@ def _problem(canary: float) -> Problem:
 def _observe(
     problem: Problem, noise: ModelNoise, visits: int, walks: int, observe: ObserveVisits
 ) -> tuple[Array, Array]:
-    """Return the neighbour's observations of all walks on one data set.
-
-    They are the moves, (walks, visits, size), and the noise in steps of the grid, (walks,
-    contributions, size).
-    """
+    """Return the moves, (walks, visits, size), and the noise of contributions in grid steps."""
     reach = problem.row_factor(0) * noise.clip * (noise.noise_multiplier + _ROWS) * visits
     step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)
     before, after = observe(problem, noise, step, visits, walks)

@@ -49,7 +49,7 @@ def _reinterpretation(signature, kind):
 
     @intrinsic
     def reinterpret(typing_context, number):
-        return signature, lambda context, builder, _, given: builder.bitcast(given[0], kind)
+        return signature, lambda context, builder, _, numbers: builder.bitcast(numbers[0], kind)
 
     return reinterpret
 
@@ -62,11 +62,11 @@ _bits_of_float = _reinterpretation(types.int64(types.float64), ir.IntType(64))
 def exp_of_minus(x):
     """Return e^(−x) for x ≥ 0 within two ulps, without a call, so that loops over it vectorise.
 
-    x = n ln 2 + r with |r| ≤ ln 2 / 2. A Taylor polynomial gives e^(−r), and 2^(−n) is assembled
-    from its bits. Adding _SHIFT rounds x / ln 2 to n in the last bits of the sum, because
-    processors have no vector instruction that converts doubles to integers.
+    x = n ln 2 + r with |r| ≤ ln 2 / 2. A Taylor polynomial gives e^(−r), and the bits of n 2^(−n).
     """
     x = min(x, _LARGEST_EXPONENT)
+    # Adding _SHIFT rounds x / ln 2 to n in the last bits of the sum, because processors have no
+    # vector instruction that converts doubles to integers.
     shifted = x * _LOG2_E + _SHIFT
     n = shifted - _SHIFT
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
@@ -84,10 +84,8 @@ def exp_of_minus(x):
 
 @exact_helper
 def log_of_one_plus(t):
-    """Return ln(1 + t) for 0 ≤ t ≤ 1 as 2 artanh(t / (2 + t)), which vectorises.
-
-    With np.log1p instead, a fit by Saga on 569 rows takes 1.4 times as long.
-    """
+    """Return ln(1 + t) for 0 ≤ t ≤ 1 as 2 artanh(t / (2 + t)), which vectorises."""
+    # With np.log1p instead, a fit by Saga on 569 rows takes 1.4 times as long.
     s = t / (2.0 + t)
     q = s * s
     c = 1.0 / 35.0
@@ -104,11 +102,10 @@ def log_of_one_plus(t):
 
 @kernel
 def step_sizes(constant, exponent, done, total, steps, totals):
-    """Compute c / k^q for k = done + 1, … (see `PowerStep`), and the running sums.
+    """Compute c / k^q for k = done + 1, …, and the running sums, which continue from `total`.
 
-    For large k, powers are computed at fixed k only. The binomial series of (1 + x)^(−q) gives
-    those in between; its eighth term is below the rounding. The sums continue from `total` one by
-    one, so they do not depend on where a call ends.
+    For large k, powers are computed at fixed k only, and the binomial series of (1 + x)^(−q) gives
+    those in between. Its eighth term is below the rounding.
     """
     c1 = -exponent
     c2 = c1 * (c1 - 1.0) / 2.0
@@ -137,7 +134,7 @@ def step_sizes(constant, exponent, done, total, steps, totals):
 def next_uniform(stream):
     """Return the next number of NumPy's PCG64: state ← state · M + increment, modulo 2¹²⁸.
 
-    stream: the halves of the state and of the increment, high before low; changed in place.
+    The stream holds the high and low halves of state and increment, and changes in place.
     """
     half, mask = U(32), U(0xFFFFFFFF)
     high, low = stream[0], stream[1]

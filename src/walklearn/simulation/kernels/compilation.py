@@ -1,12 +1,9 @@
 """Decorators that compile kernels, and their cache on disk.
 
 Kernels are compiled without Numba's memory management (`_nrt=False`). They count no references, so
-tuples of arrays can be passed to inlined functions and used in branches at no cost. In return they
-cannot allocate arrays: work space is an argument.
-
-Numba invalidates cached code when the file of the function changes, but not when a helper in
-another file does. The cache of the kernels is therefore keyed by a digest of all files in this
-package.
+tuples of arrays cost nothing in inlined functions and branches, and cannot allocate arrays: work
+space is an argument. The cache is keyed by a digest of all files of this package, because Numba
+does not notice changes of helpers in other files.
 """
 
 from __future__ import annotations
@@ -43,10 +40,9 @@ inlined: Callable[..., Any] = njit(**_OPTIONS, inline="always")
 
 
 def by_type(function: Callable[..., Any]) -> Any:
-    """Let kernels choose a version of the function by the type of its first argument.
+    """Let kernels choose a version of the function by the class of its first argument.
 
-    That argument is a named tuple. `function.version(*classes)` registers a version for its
-    class. The choice is made at compile time, so each type has machine code of its own.
+    `function.version(*classes)` registers a version. The choice is made at compile time.
     """
     versions: dict[type, Callable[..., Any]] = {}
     options: Any = {**_OPTIONS, "forceinline": True}
@@ -89,18 +85,17 @@ class _KernelCache(FunctionCache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the machine code for these types, or None if it must be compiled.
 
-        Numba's own method first loads everything that a compiler needs, including SciPy's linear
-        algebra, which takes 0.3 s. Code from the disk does not need it, and compiling loads it.
+        Numba's method first loads a compiler and SciPy's linear algebra, which takes 0.3 s.
         """
         rtsys.initialize(target_context)
         if _has_function(signature):
             return None
         with self._guard_against_spurious_io_errors():
-            found = self._load_overload(signature, target_context)
-        if found is None and not _KernelCache.has_announced and sys.stderr.isatty():
+            code = self._load_overload(signature, target_context)
+        if code is None and not _KernelCache.has_announced and sys.stderr.isatty():
             _KernelCache.has_announced = True
             print("walklearn is compiling for this machine, once …", file=sys.stderr)
-        return found
+        return code
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Save the machine code, except for a user's functions: they may change on disk."""
@@ -117,21 +112,16 @@ def _has_function(types_of_arguments: Any) -> bool:
 
 
 class _NoAlias(Compiler):
-    """Numba's compiler, with the promise that no two arrays of a call overlap (C's `restrict`).
+    """Numba's compiler, with the promise that no two arrays of a call overlap (C's `restrict`)."""
 
-    Without it every inner loop would check first, which takes longer than a short row.
-    """
-
+    # Without it every inner loop would check first, which takes longer than a short row.
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.state.flags.noalias = True
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function that Python calls; it is cached on disk and runs without Python's lock.
-
-    No array that it changes may overlap with another of its arguments.
-    """
+    """Compile a function that Python calls, cached on disk; arrays it changes never overlap."""
     compiled = njit(**_OPTIONS, pipeline_class=_NoAlias)(function)
     compiled._cache = _KernelCache(function)
     return compiled

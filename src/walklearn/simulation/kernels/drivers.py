@@ -1,7 +1,6 @@
 """Drivers: loops over tokens and visits, into which a kernel inlines its walk and its visit.
 
-A driver owns the path, the random numbers, the records, the order of tokens and the prefetching. A
-visit is a set of inlined functions (see `visits`):
+A visit is a set of inlined functions (see `visits`):
 
     carry = begin(state, b)                          numbers of token b that stay in registers
     carry = visit(data, state, b, i, j, k, carry)    update token b at node i in visit k of the call
@@ -12,12 +11,10 @@ visit is a set of inlined functions (see `visits`):
 j is the next node: a visit computes the score of its row in the same pass over the model, and
 passes it on as part of `carry`. `data` is the problem, `state` the arrays of the update.
 
-There are three drivers. `near` is for rows that fit the cache: each token hops and updates in one
-loop, so the processor overlaps the next hop with the update. In `near_in_turns` the tokens of a
-group take turns, because a long row takes longer than a hop. `far` follows paths that `find_paths`
-has computed, and prefetches rows along them. A path does not depend on the model.
-
-Nothing in this package raises; arguments are checked before.
+`near` is for rows in the cache: the processor overlaps the next hop with the update. In
+`near_in_turns` the tokens of a group take turns, because a long row takes longer than a hop. `far`
+follows paths from `find_paths`, which do not depend on the model, and prefetches rows. Nothing in
+this package raises: arguments are checked before.
 """
 
 from __future__ import annotations
@@ -43,13 +40,10 @@ class Tokens(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Uniform numbers of all visits.
-
-    streams: the generators of the nodes. If it is not empty, the driver fills `uniforms` from it.
-    """
+    """Uniform numbers of all visits."""
 
     uniforms: Array  # (tokens, visits, draws)
-    streams: Array  # (tokens, nodes, 4), or empty
+    streams: Array  # of nodes, (tokens, nodes, 4), from which `uniforms` are filled; or empty
 
 
 class Records(NamedTuple):
@@ -168,8 +162,8 @@ def fetch_nothing(data, state, path, b, k, later):
 def find_paths(walk, tokens, draws, records, path, places, far):
     """Compute the path of every token, (tokens, visits + 1) nodes, and count messages.
 
-    far: the graph does not fit the cache. Then all tokens request a neighbour, then its score,
-    then decide, so that they wait for memory together. places: work space, one per token.
+    If the graph is far from the cache, all tokens request a neighbour, then its score, then decide,
+    so that they wait for memory together. `places` is work space, one per token.
     """
     count, steps = path.shape[0], path.shape[1] - 1
     uniforms, group = draws.uniforms, count if far else GROUP

@@ -82,10 +82,7 @@ def _mix(mixing, network, vectors):
 
 @kernel
 def meet(indptr, indices, scale, data, network, constant, exponent, uniforms, draws):
-    """Let two neighbours update and average their models, once for each of `uniforms`.
-
-    draws: (meetings, 2, batch), which pick mini-batches.
-    """
+    """Let two neighbours update and average their models, once for each of `uniforms`."""
     models, size = network.models, U(network.gradient.size)
     for t in range(uniforms.size):
         i, j = _meeting(indptr, indices, uniforms[t])
@@ -100,10 +97,7 @@ def meet(indptr, indices, scale, data, network, constant, exponent, uniforms, dr
 
 @kernel
 def meet_one_row(indptr, indices, scale, data, network, constant, exponent, uniforms, far):
-    """Do the same for one dense row per node, one score and no box: both nodes in one pass.
-
-    far: the rows do not fit the cache and are prefetched.
-    """
+    """Do the same for one dense row per node, one score and no box; prefetch rows if `far`."""
     size, rows, models, sums = U(data.rows.width), data.rows.entries, network.models, network.sums
     for t in range(uniforms.size):
         if far and t + AHEAD < uniforms.size:
@@ -153,10 +147,7 @@ def mix_all(mixing, scale, data, network, constant, exponent, draws):
 
 @kernel
 def track_gradients(mixing, data, network, gammas, draws, is_start):
-    """Make a round of gradient tracking for each of `gammas`; see `averaging`.
-
-    is_start: no node has a gradient yet, so all trackers start with one.
-    """
+    """Make a round of gradient tracking for each of `gammas`; at the start first set trackers."""
     models, trackers, size = network.models, network.trackers, U(network.gradient.size)
     for t in range(0 if is_start else 1, gammas.size + 1):
         if t > 0:

@@ -56,10 +56,7 @@ class Independent(NamedTuple):
 
 @by_type
 def hop(walk, b, i, previous, draws, k):
-    """Return the next node of token b, the messages of the hop, and how many of them ask.
-
-    draws[b, k] are the uniform numbers of this hop.
-    """
+    """Return the next node of token b, the messages of the hop, and the questions among them."""
 
 
 @inlined
@@ -112,15 +109,15 @@ def _jumping(walk, b, i, previous, draws, k):
     if u >= chain.jump_probability:
         j = _accept(chain, b, i, u)
         return j, np.int64(j != i), hops
-    j, u, goes_on = i, u / chain.jump_probability, True
-    while goes_on:
+    j, u, continues = i, u / chain.jump_probability, True
+    while continues:
         first, degree = chain.indptr[j], chain.indptr[j + U(1)] - chain.indptr[j]
         scaled = u * degree
         place = min(np.int64(scaled), degree - 1)
         j = U(chain.indices[U(first + place)])
-        goes_on = scaled - place >= walk.stops[U(hops)] and hops + 1 < walk.stops.size
+        continues = scaled - place >= walk.stops[U(hops)] and hops + 1 < walk.stops.size
         hops += 1
-        u = draws[b, k, U(hops)] if goes_on else 0.0
+        u = draws[b, k, U(hops)] if continues else 0.0
     return j, hops, np.int64(0)
 
 

@@ -14,18 +14,15 @@ MANY_VISITS = 35  # ln 2 / H < 0.02
 
 
 @inlined
-def decayed(curvature, n, ages, squared_ages, nodes, held, used):
-    """Return the pace, min(1, n/τ̂), and L̂ · 2^(−pace/H); see `line_search.halving_visits` for H.
-
-    held, used: rows of the node, and rows of the visit.
-    """
+def decayed(curvature, n, ages, squared_ages, nodes, count, used):
+    """Return the pace, min(1, n/τ̂), and L̂ · 2^(−pace/H); see `line_search.halving_visits` for H."""
     is_slow = 2.0 * n * ages < squared_ages
     pace = 2.0 * n * ages / squared_ages if is_slow else 1.0
     visits = np.float64(nodes)
-    if held > 1:
+    if count > 1:
         if nodes < FEW_NODES:
             visits = np.float64(min(max(nodes * used, FEW_NODES), MAX_VISITS))
-        if used == held:
+        if used == count:
             visits = max(visits, HOPS_SHARE * ages / n)
     x = pace * (np.log(2.0) / visits)
     if visits < MANY_VISITS:

@@ -1,8 +1,7 @@
-"""Losses inside kernels: built-in ones by number, a user's own as two compiled functions.
+"""Losses inside kernels, by the formulas of `objectives.linear.losses`.
 
-The formulas are those of `objectives.linear.losses`. A built-in loss is a number, so that one
-kernel, cached on disk, serves all of them. The functions of a user's loss are part of a kernel's
-type: Numba compiles the kernels for them once per process.
+A built-in loss is a number, so that one kernel, cached on disk, serves all of them. A user's loss
+is two functions, for which Numba compiles the kernels once per process.
 """
 
 from __future__ import annotations
@@ -118,12 +117,12 @@ def _built_in_slope(loss, score, target):
 
 
 @value_of.version(FromFunctions)
-def _given_value(loss, score, target):
+def _function_value(loss, score, target):
     return np.float64(loss.value(score, target))
 
 
 @slope_of.version(FromFunctions)
-def _given_slope(loss, score, target):
+def _function_slope(loss, score, target):
     return np.float64(loss.slope(score, target))
 
 
@@ -138,7 +137,7 @@ def _rescaled_slope(loss, score, target):
 
 
 @may_contradict.version(FromFunctions, Rescaled)
-def _given_may_contradict(loss, score, target, slope, square, curvature):
+def _function_may_contradict(loss, score, target, slope, square, curvature):
     if not curvature > 0.0 or loss.smoothness * square <= curvature:
         return not curvature > 0.0
     # ℓ falls by at least δ times the slope at the end of the step δ, or beyond.
@@ -210,5 +209,5 @@ def _softmax_value_along(loss, scores, along, step, at, target):
         top = max(top, scores[at + U(c)] - step * along[at + U(c)])
     for c in range(loss.classes):
         total += np.exp(scores[at + U(c)] - step * along[at + U(c)] - top)
-    own = at + U(np.int64(target))
-    return np.log(total) + (top - (scores[own] - step * along[own]))
+    target_score = at + U(np.int64(target))
+    return np.log(total) + (top - (scores[target_score] - step * along[target_score]))

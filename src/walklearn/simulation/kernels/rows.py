@@ -137,10 +137,7 @@ def set_scores(data, row, factor, models, at, scores, to):
 
 @helper
 def clipped(factor, length, clip):
-    """Return a factor by which a vector of this length is at most as long as the clip.
-
-    It is 0 if the length is not finite.
-    """
+    """Return a factor by which a vector is at most as long as the clip; 0 if it is not finite."""
     size = abs(factor) * length
     if size <= clip:
         return factor
@@ -151,8 +148,7 @@ def clipped(factor, length, clip):
 def find_gradient(data, node, draws, b, k, models, at, gradient, slopes, lengths, clip):
     """Compute ∇f_i(w) without the penalty, of all rows of a node or of a mini-batch.
 
-    The model begins at models[at]; draws[b, k] pick the mini-batch. With a clip above 0 no row
-    adds more than that; lengths: ‖x‖ of each row. slopes: work space.
+    The model begins at models[at]. With a clip above 0 no row of these lengths adds more than that.
     """
     first, count, used, share = rows_of(data, node)
     for a in range(size_of(data)):

@@ -1,15 +1,12 @@
 """f(w) of many models at once: a matrix product, and the losses of its entries.
 
 `LANES` rows are processed together, transposed, so that one feature of all of them is contiguous.
-A logistic loss is max(0, −m) + ln(1 + t) with t = e^(−|m|), and
+A logistic loss is max(0, −m) + ln(1 + t) with t = e^(−|m|), and many rows need one logarithm,
 
     Σ ln(1 + t_r) = ln Π (1 + t_r) = ln(1 + p)      with p ← p + t (1 + p), starting at 0,
 
-so that many rows need one logarithm. Small t keep all their digits that way. The loss of softmax is
-such a sum, too, over the other classes.
-
-Every entry is summed in the same order whatever it is computed together with. Therefore f of a
-model does not depend on the other models: it has the same bits for any number of cores.
+in which small t keep all their digits. The loss of softmax is such a sum, too, over the other
+classes. The order of each sum is fixed, so f of a model has the same bits for any number of cores.
 """
 
 from __future__ import annotations
@@ -164,8 +161,8 @@ def _add_softmax(loss, at, targets, first, lanes, space, to):
         for r in range(lanes):
             others[U(r)] += exp_of_minus(tops[U(r)] - scores[score + U(r)])
     for r in range(lanes):
-        own = at + U(np.int64(targets[U(first + r)]) * LANES + r)
-        space.sums[to + U(r)] += tops[U(r)] - scores[own]
+        target_score = at + U(np.int64(targets[U(first + r)]) * LANES + r)
+        space.sums[to + U(r)] += tops[U(r)] - scores[target_score]
         products[to + U(r)] += (others[U(r)] - 1.0) * (1.0 + products[to + U(r)])
 
 
@@ -199,9 +196,8 @@ def _are_equal(weights, first, last):
 def values(data, vectors, result, space):
     """Compute f(w) without its penalty for each of `result.size` models, one vector per score.
 
-    For dense rows these are the lines of `vectors`, plus one if their number is odd. For sparse
-    rows every four of them interleave, so that an entry of a row meets all of them in one place;
-    the rest follow one after the other.
+    For dense rows `vectors` has a line for each, plus one if their number is odd. For sparse rows
+    every four of them interleave; the rest follow one after the other.
     """
     outputs, weights, count = outputs_of(data.loss), data.weights, data.targets.size
     max_turns = MAX_POWER // int(LANES * np.ceil(np.log2(max(outputs, 2))))

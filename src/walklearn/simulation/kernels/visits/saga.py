@@ -72,11 +72,9 @@ def copy(data, state, b, records, record):
 
 @inlined
 def remember(data, state, b, i, k, score, n, ages, squared_ages, curvature):
-    """Replace the slope that node i keeps, and find the step size.
+    """Replace the slope that node i stores, beside its last visit, and find the step size.
 
-    The slope of a node and its last visit are next to each other in `slopes`, so that they share a
-    cache line. Return γ, the change of the gradient, whether this is the first visit, and the new
-    n, Σa, Σa² and L̂.
+    Return γ, the change of the gradient, True at the first visit, and the new n, Σa, Σa² and L̂.
     """
     nodes = data.offsets.size - 1
     place = U(2) * (b * U(nodes) + i)

@@ -29,46 +29,45 @@ class Space(NamedTuple):
     slopes: Array
     along: Array  # scores of the gradient
     gradient: Array
-    correction: Array  # estimate of the gradient minus the kept one
-    change: Array  # of the kept gradient
+    correction: Array  # estimate of the gradient minus the stored one
+    change: Array  # of the stored gradient
 
 
 @inlined
 def _compare_rows(data, state, b, i, k):
     """Compute scores, slopes, the gradient and its correction.
 
-    Return the share of the used rows that were not visited before, and a bound on the curvature.
+    Return the share of rows that were not visited before, and a bound on the curvature.
     """
     first, count, used, share = rows_of(data, i)
     size, outputs, space = size_of(data), U(outputs_of(data.loss)), state.space
     for a in range(size):
         space.gradient[U(a)] = space.correction[U(a)] = 0.0
-    unseen, bound = 0.0, 0.0
+    new, bound = 0.0, 0.0
     for step in range(used):
         row, place = row_at(first, count, used, step, state.draws, b, k), U(step) * outputs
         set_scores(data, row, 1.0, state.models, b * size, space.scores, place)
         for c in range(outputs):
             space.slopes[place + U(c)] = space.scores[place + U(c)]
         to_slopes(data.loss, space.slopes, place, data.targets[row])
-        kept, weight = (b * U(data.targets.size) + row) * outputs, share * data.weights[row]
-        is_new = np.isnan(state.slopes[kept])
-        unseen += is_new
+        at_slopes, weight = (b * U(data.targets.size) + row) * outputs, share * data.weights[row]
+        is_new = np.isnan(state.slopes[at_slopes])
+        new += is_new
         bound += share * state.smoothness * state.squares[row]
         for c in range(outputs):
             slope, to = space.slopes[place + U(c)], U(c) * U(data.rows.width)
-            change = slope - (0.0 if is_new else state.slopes[kept + U(c)])
+            change = slope - (0.0 if is_new else state.slopes[at_slopes + U(c)])
             if state.step == 0.0:
                 add(data.rows, row, weight * slope, space.gradient, to)
             add(data.rows, row, weight * change, space.correction, to)
-    return unseen / max(used, 1), bound
+    return new / max(used, 1), bound
 
 
 @inlined
 def _replace_slopes(data, state, b, i, k):
-    """Keep the new slopes and compute the change of the kept gradient.
+    """Store the new slopes, compute the change of the gradient, and return the share of new rows.
 
-    Return the share of the node's rows that were visited for the first time. A row that a
-    mini-batch contains twice changes once.
+    A row that a mini-batch contains twice changes once.
     """
     first, count, used, _ = rows_of(data, i)
     outputs, space = U(outputs_of(data.loss)), state.space
@@ -77,13 +76,13 @@ def _replace_slopes(data, state, b, i, k):
     new = 0.0
     for step in range(used):
         row, place = row_at(first, count, used, step, state.draws, b, k), U(step) * outputs
-        kept = (b * U(data.targets.size) + row) * outputs
-        is_new = np.isnan(state.slopes[kept])
+        at_slopes = (b * U(data.targets.size) + row) * outputs
+        is_new = np.isnan(state.slopes[at_slopes])
         new += is_new / count
         for c in range(outputs):
             slope = space.slopes[place + U(c)]
-            change = slope - (0.0 if is_new else state.slopes[kept + U(c)])
-            state.slopes[kept + U(c)] = slope
+            change = slope - (0.0 if is_new else state.slopes[at_slopes + U(c)])
+            state.slopes[at_slopes + U(c)] = slope
             if used < count:
                 push, to = data.weights[row] * change, U(c) * U(data.rows.width)
                 add(data.rows, row, push, space.change, to)
@@ -151,7 +150,7 @@ def visit(data, state, b, i, j, k, carry):
     nodes = data.offsets.size - 1
     last, now = state.visited[b * U(nodes) + i], np.float64(state.done + np.int64(k) + 1)
     state.visited[b * U(nodes) + i] = now
-    unseen, bound = _compare_rows(data, state, b, i, k)
+    new, bound = _compare_rows(data, state, b, i, k)
     n += _replace_slopes(data, state, b, i, k)
     if count == 0 and last == 0.0:
         n += 1.0  # a relay, whose gradient is known to be 0
@@ -166,7 +165,7 @@ def visit(data, state, b, i, j, k, carry):
         gamma = step_size(pace, curvature + data.penalty)
     if n < state.wait[b]:
         gamma = 0.0
-    _step(data, state, b, gamma, (1.0 - unseen) * gamma / n)
+    _step(data, state, b, gamma, (1.0 - new) * gamma / n)
     return score, factor, n, ages, squared_ages, curvature
 
 

@@ -1,13 +1,13 @@
 """Visits of SAGA to one sparse row per node, at the cost of the entries that are not 0.
 
-A step changes all of w, by the penalty and by the sum s of kept gradients, but s changes only where
-the row has entries. With w = a·v − b·s,
+A step changes all of w, by the penalty and by the sum s of stored gradients, but s changes only at
+the entries of the row. With w = a·v − b·s,
 
     w ← keep·w − push·x − pull·s,  s ← s + change·x
 
 becomes a ← keep·a,  b ← keep·b + pull,  v ← v + ((b·change − push) / a)·x. From time to time v is
-set to w, as for `sgd_sparse`. In the state v and s are `pairs`, (tokens · size · 2,): equal columns
-are next to each other and share a cache line. a is `factors`, b is `shares`.
+set to w. In the state v and s are `pairs`, so that equal columns share a cache line; a is
+`factors`, b is `shares`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from walklearn.simulation.kernels.compilation import inlined, kernel
 from walklearn.simulation.kernels.drivers import far
 from walklearn.simulation.kernels.rows import size_of
 from walklearn.simulation.kernels.visits.saga import begin, end, fetch_node, remember
-from walklearn.simulation.kernels.visits.sgd_sparse import fetch_rows, must_settle
+from walklearn.simulation.kernels.visits.sgd_sparse import fetch_rows, must_rescale
 
 
 @inlined
@@ -38,7 +38,7 @@ def visit(data, state, b, i, j, k, carry):
     )
     keep, pull = 1.0 - gamma * data.penalty, 0.0 if is_first else gamma / n
     factor, share = keep * factor, keep * share + pull
-    if must_settle(factor, state.done + np.int64(k) + 1, np.int64(size)):
+    if must_rescale(factor, state.done + np.int64(k) + 1, np.int64(size)):
         for each in range(size):
             place = at + U(2) * U(each)
             pairs[place] = factor * pairs[place] - share * pairs[place + U(1)]

@@ -1,8 +1,7 @@
 """Visits of SGD to dense rows: one row per node with one score, or any rows.
 
 With one row per node a model is factor · models: the factor projects onto the ball, and is applied
-at the next update. `scores` holds the score of the next row. Both are kept between calls, so that
-results do not depend on where a call ends.
+at the next update. `scores` holds the score of the next row.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def begin(state, b):
 
 @inlined
 def end(state, b, carry):
-    """Write both back."""
+    """Write them back."""
     state.scores[b], state.factors[b] = carry
 
 
@@ -94,8 +93,7 @@ def copy(data, state, b, records, record):
 def _short_step(data, state, b, i, j, keep, push, share):
     """Set w to keep·w − push·x for a short row x; return ‖w‖² and the score of the next row x'.
 
-    The score is x'·(keep·w₀ − push·x). Both products with the old w₀ can be summed before the
-    slope is known.
+    Both products of the score x'·(keep·w₀ − push·x) can be summed before the slope is known.
     """
     rows, size = data.rows.entries, U(data.rows.width)
     at, row, following = b * size, i * size, j * size
@@ -161,9 +159,9 @@ def fetch(data, state, path, b, k, later):
 
 @inlined
 def _protect(noise, b, i, k, gradient):
-    """Clip the gradient of a node and add noise; return False if its budget is spent.
+    """Clip the gradient of a node, unless its rows were, and add noise; False without a budget.
 
-    The gradient is left as it is if its rows were clipped. It counts as 0 if it is not finite.
+    The gradient counts as 0 if it is not finite.
     """
     squared_norm, contributes = 0.0, noise.contributions[b, i] < noise.max_contributions
     noise.contributions[b, i] += contributes
@@ -173,8 +171,8 @@ def _protect(noise, b, i, k, gradient):
     factor = 1.0 if noise.by_row else clip / max(np.sqrt(squared_norm), clip)
     deviation, is_finite = noise.factors[i] * noise.deviation, np.isfinite(squared_norm)
     for a in range(gradient.size):
-        kept = factor * gradient[U(a)] if is_finite else 0.0
-        gradient[U(a)] = kept + deviation * noise.normals[b, k, U(a)] if contributes else 0.0
+        entry = factor * gradient[U(a)] if is_finite else 0.0
+        gradient[U(a)] = entry + deviation * noise.normals[b, k, U(a)] if contributes else 0.0
     return contributes
 
 

@@ -1,15 +1,15 @@
 """Visits of SGD to sparse rows, at the cost of the entries that are not 0.
 
 A step changes all of w: by the penalty, by the projection onto the ball, and in the running sum.
-These changes are therefore kept as factors. A model is w = a·v, and its running sum Σγw = u + s·v:
+They are therefore stored as factors. A model is w = a·v, and its running sum Σγw = u + s·v:
 
     Σγw += γ w                s += γ a
     w ← keep·w − push·x       a ← keep·a,  v += δ,  u −= s·δ    with δ = −(push / a)·x
     w ← Π(w)                  a ← a·radius / ‖w‖                with ‖w‖² = a²‖v‖²
 
-The changes of v update ‖v‖². From time to time, and before a becomes too small or too large to
-divide by, the factors are multiplied into v and u (`_settle`). In the state v is `models`, u is
-`sums`, a is `factors`, s is `shares` and ‖v‖² is `squared_norms`.
+From time to time, and before a becomes too small or too large to divide by, the factors are
+multiplied into v and u. In the state v is `models`, u is `sums`, a is `factors`, s is `shares` and
+‖v‖² is `squared_norms`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from walklearn.simulation.kernels.rows import ball_factor, row_at, rows_of, set_
 from walklearn.simulation.kernels.visits.sgd import begin, end, step_length
 
 SMALLEST, LARGEST = 1e-6, 1e6  # of a; beyond, digits are lost
-SETTLE_EVERY = 10_000  # visits, or as many as a model has parameters
+RESCALE_EVERY = 10_000  # visits, or as many as a model has parameters
 CACHE_LINE = 16  # columns in a cache line, which holds half as many entries
 
 
 @helper
-def must_settle(a, visit, size):
+def must_rescale(a, visit, size):
     """Return True if the factors should be multiplied into the arrays."""
-    return not SMALLEST < abs(a) < LARGEST or visit % max(SETTLE_EVERY, size) == 0
+    return not SMALLEST < abs(a) < LARGEST or visit % max(RESCALE_EVERY, size) == 0
 
 
 @inlined
-def _settle(state, at, size, a, s):
+def _rescale(state, at, size, a, s):
     """Multiply a into v and add s·v to u; return the new ‖v‖²."""
     squared_norm = 0.0
     for place in range(at, at + size):
@@ -88,8 +88,8 @@ def visit(data, state, b, i, j, k, carry):
     length = step_length(state, b, i, k)
     state.shares[b] += state.step_sizes[k] * a
     a *= 1.0 - length * data.penalty
-    if must_settle(a, state.done + np.int64(k) + 1, np.int64(size)):
-        state.squared_norms[b] = _settle(state, at, size, a, state.shares[b])
+    if must_rescale(a, state.done + np.int64(k) + 1, np.int64(size)):
+        state.squared_norms[b] = _rescale(state, at, size, a, state.shares[b])
         state.shares[b], a = 0.0, 1.0
     s, squared_norm = state.shares[b], state.squared_norms[b]
     for step in range(used):
