@@ -27,6 +27,20 @@ def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
+def invoke_ok(*arguments: object) -> Result:
+    """Run the command line in this process, successfully."""
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refusal(*arguments: object) -> str:
+    """Return the message of a command with bad input, without line breaks."""
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    return " ".join(result.stderr.split())
+
+
 def run(*command: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """A program in a process of its own, with what it said."""
     words = [str(word) for word in command]

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-LONGEST = 120  # characters of a value in a message
+MAX_CHARACTERS = 120  # characters of a value in a message
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
@@ -66,8 +66,8 @@ def as_given(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}: write {value.__name__}()"
     text = repr(value)
-    short = len(text) <= LONGEST and "\n" not in text
-    first = text[: LONGEST // 2].partition("\n")[0]
+    short = len(text) <= MAX_CHARACTERS and "\n" not in text
+    first = text[: MAX_CHARACTERS // 2].partition("\n")[0]
     return text if short else f"a {type(value).__name__} that begins with {first}…"
 
 

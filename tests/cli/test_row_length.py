@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.running import invoke
+from tests.running import invoke_ok
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.disk.creation import create_node
 from walklearn.privacy.settings import PrivacySettings, PublicFacts, declared_lengths
@@ -37,8 +37,7 @@ def write_rows(folder: Path) -> Path:
 
 
 def told(*arguments: object) -> dict[str, Any]:
-    result = invoke(*arguments, "--json")
-    assert result.exit_code == 0, result.output
+    result = invoke_ok(*arguments, "--json")
     facts: dict[str, Any] = json.loads(result.stdout)
     return facts
 

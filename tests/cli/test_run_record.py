@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.running import invoke
+from tests.running import invoke, invoke_ok, refusal
 from walklearn import RandomWalkClassifier
 from walklearn.cli import main
 from walklearn.fitting import training
@@ -55,9 +55,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def train(data: Path, *options: str) -> dict[str, Any]:
-    result = invoke("train", data, "--target", "y", "--steps", "60", "--out", data.parent / "model",
-                    "--force", "--json", *options)  # fmt: skip
-    assert result.exit_code == 0, result.output
+    common = ("--target", "y", "--steps", "60", "--force", "--json")
+    result = invoke_ok("train", data, *common, "--out", data.parent / "model", *options)
     facts: dict[str, Any] = json.loads(result.stdout)
     return facts
 
@@ -75,7 +74,7 @@ def test_three_private_runs_at_3_print_5_66(data: Path) -> None:
     for runs, expected in ((1, 3.0), (2, 4.4634), (3, 5.6558)):
         facts = train(data, *PRIVATE)
         assert facts["privacy"]["epsilon"] == 3.0  # this run's claim
-        total = facts["for_the_owner_alone"]["total"]
+        total = facts["private_to_the_owner"]["total"]
         assert total["epsilon"] == pytest.approx(expected, abs=1e-3)
         assert (total["private_runs"], total["delta"], total["unit"]) == (runs, 1e-5, "rows")
     out = data.parent / "model"
@@ -96,18 +95,18 @@ def test_three_private_runs_at_3_print_5_66(data: Path) -> None:
 def test_an_unprotected_run_is_recorded_as_such(data: Path) -> None:
     train(data, *PRIVATE)
     for runs in (1, 2):
-        told = train(data)["for_the_owner_alone"]
+        told = train(data)["private_to_the_owner"]
         assert told["total"]["unprotected_runs"] == runs
         assert told["total"]["private_runs"] == 1
         assert told["all_runs"].startswith("private runs: ε = 3 at δ = 1e-05")
         assert told["all_runs"].endswith(f"; {runs} unprotected run{'s' if runs > 1 else ''}")
-    assert train(data, *CONSTANTS)["for_the_owner_alone"]["total"]["unprotected_runs"] == 3
+    assert train(data, *CONSTANTS)["private_to_the_owner"]["total"]["unprotected_runs"] == 3
 
 
 @pytest.mark.parametrize("options", [PRIVATE, CONSTANTS, OWN_NOISE])
 def test_a_run_with_seeded_noise_is_not_charged(data: Path, options: tuple[str, ...]) -> None:
     facts = train(data, "--seed", "1", *options)
-    assert "total" not in facts["for_the_owner_alone"]
+    assert "total" not in facts["private_to_the_owner"]
     assert recorded(data) == (0, 0)
     told = facts["privacy"]["not_protected"][0]
     assert told.startswith("No privacy claim")
@@ -118,7 +117,7 @@ def test_a_run_with_seeded_noise_is_not_charged(data: Path, options: tuple[str, 
 
 def test_a_seeded_run_without_noise_is_recorded_as_unprotected(data: Path) -> None:
     train(data, "--seed", "3")
-    total = train(data, *PRIVATE)["for_the_owner_alone"]["total"]
+    total = train(data, *PRIVATE)["private_to_the_owner"]["total"]
     assert (total["private_runs"], total["unprotected_runs"]) == (1, 1)
 
 
@@ -166,24 +165,21 @@ def test_a_private_run_without_a_usable_record_draws_nothing(
     assert (result.exit_code, (data.parent / "model").exists()) == (2, False)
     assert "XDG_STATE_HOME" in result.stderr
     # An unprotected run claims nothing, so it continues.
-    result = invoke(*asked, "--json")
-    assert result.exit_code == 0
+    result = invoke_ok(*asked, "--json")
     assert any("was not recorded" in note for note in json.loads(result.stdout)["notes"])
 
 
 def test_a_damaged_record_stops_a_private_run(data: Path) -> None:
     train(data, *PRIVATE)
     OwnerRecord().path.write_bytes(1000 * b"x")
-    result = invoke("train", data, "--target", "y", *PRIVATE, "--out", data.parent / "other")
-    assert result.exit_code == 2
-    assert "backup" in " ".join(result.stderr.split())
+    message = refusal("train", data, "--target", "y", *PRIVATE, "--out", data.parent / "other")
+    assert "backup" in message
 
 
 def test_bad_input_is_not_charged(data: Path) -> None:
     for options in ((*PRIVATE, "--penalty", "-1"), (*PRIVATE, "--epsilon", "-3"),
                     (*PRIVATE, "--drop", "nothing")):  # fmt: skip
-        result = invoke("train", data, "--target", "y", *options, "--out", data.parent / "other")
-        assert result.exit_code == 2
+        refusal("train", data, "--target", "y", *options, "--out", data.parent / "other")
     assert recorded(data) == (0, 0)
 
 
@@ -209,9 +205,8 @@ def test_a_row_is_recognised_without_the_column_that_names_its_node(data: Path) 
         assert recorded(ours) == (1, 0)
     plan = data.parent / "plan.toml"
     plan.write_text(PLAN)
-    init = invoke("node", "init", data.parent / "oslo", "--plan", plan, "--data", ours,
+    init = invoke_ok("node", "init", data.parent / "oslo", "--plan", plan, "--data", ours,
                   "--listen", "127.0.0.1:7447", "--json")  # fmt: skip
-    assert init.exit_code == 0, init.output
     assert json.loads(init.stdout)["total"]["private_runs"] == 2
     site[:10].drop(columns=["site", "b"]).to_csv(ours, index=False)
     assert recorded(ours) == (0, 0)
@@ -259,8 +254,7 @@ def resume(data: Path) -> None:
     """Continue the training in the folder `model`, as if it had been interrupted."""
     out = data.parent / "model"
     Model.load(out).with_details({"interrupted": True}).save(out, overwrite=True)
-    result = invoke("train", data, "--target", "y", "--steps", "90", "--out", out, "--resume")
-    assert result.exit_code == 0, result.output
+    invoke_ok("train", data, "--target", "y", "--steps", "90", "--out", out, "--resume")
 
 
 def test_a_resumed_training_is_not_a_second_run(data: Path) -> None:
@@ -299,8 +293,8 @@ def test_a_record_that_breaks_during_the_training_does_not_cost_the_model(
 
     monkeypatch.setattr(training, "run_walk", broken)
     facts = train(data, *PRIVATE)
-    assert "total" not in facts["for_the_owner_alone"]
-    assert any("is not known" in note for note in facts["for_the_owner_alone"]["notes"])
+    assert "total" not in facts["private_to_the_owner"]
+    assert any("is not known" in note for note in facts["private_to_the_owner"]["notes"])
     assert Model.load(data.parent / "model").updates == 60
 
 
@@ -315,10 +309,9 @@ def test_the_cost_is_printed_before_it_is_charged(
         (("--epsilon", "12", *PRIVATE[2:]), (ratio, draws, epsilon)),
         (("--model-noise", "12", *OWN_NOISE[2:], "--walk", "uniform"), (draws, epsilon)),
     ):
-        result = invoke("train", data, "--target", "y", "--out", out, *weak)
-        assert result.exit_code == 2
+        message = refusal("train", data, "--target", "y", "--out", out, *weak)
         assert not out.exists()
-        printed = result.stderr
+        printed = message
         for part in parts:
             assert printed.count(part) == 1
             assert printed.index(part) < printed.index("the owner's record")

@@ -114,7 +114,7 @@ def test_train_logs_the_scores_of_public_rows_and_none_of_private_ones(client, t
     common = ("train", tmp_path / "rows.csv", "--target", "ill", "--track", "mlflow", "--force",
               "--out", tmp_path / "model", "--steps", "500", "--json", "--seed", "1")  # fmt: skip
     facts = json.loads(invoke(*common).stdout)
-    score = facts["for_the_owner_alone"]["training_score"]["value"]
+    score = facts["private_to_the_owner"]["training_score"]["value"]
     assert last_run(client).data.metrics["training_accuracy"] == pytest.approx(score)
     assert facts["mlflow"]["run_id"] == last_run(client).info.run_id
     output = invoke(*(word for word in common if word != "--json")).stdout

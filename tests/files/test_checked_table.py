@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from walklearn.errors import InputError
-from walklearn.files.checked_table import CheckedTable, Source, shown
+from walklearn.files.checked_table import CheckedTable, Source, excerpt
 
 
 class PlanError(InputError):
@@ -132,6 +132,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_values_are_shown_as_toml_has_them_and_cut() -> None:
-    assert shown('say "é"') == r'"say \"é\""'
-    assert shown({"on": False, "ends": [1.5, "x"]}) == '{ on = false, ends = [1.5, "x"] }'
-    assert len(shown("x" * 999)) == 60
+    assert excerpt('say "é"') == r'"say \"é\""'
+    assert excerpt({"on": False, "ends": [1.5, "x"]}) == '{ on = false, ends = [1.5, "x"] }'
+    assert len(excerpt("x" * 999)) == 60

@@ -133,7 +133,7 @@ def test_what_is_left_for_later_is_written_with_the_next_commit_or_at_the_end(pa
         assert store.record.contributions == 3
 
 
-def test_files_are_for_the_owner_alone(path: Path) -> None:
+def test_files_are_private_to_the_owner(path: Path) -> None:
     with Store.create(path, LIMITS) as store:
         store.commit(record())
         for file in path.parent.glob("node.sqlite*"):

@@ -41,11 +41,6 @@ _SECTIONS = {
     },
 }
 _COMMANDS = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
-_EXAMPLES = """\
-  walklearn demo
-  walklearn train data.csv --target label --out model/
-  walklearn predict model/ new.csv --out predictions.csv
-  walklearn advise --graph edges.txt --rows 5000 --schema schema.toml --epsilon 3 --delta 1e-5"""
 
 
 class _Lazy(click.Group):
@@ -72,10 +67,6 @@ class _Lazy(click.Group):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Examples"):
-            formatter.write(_EXAMPLES + "\n")
-
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -92,6 +83,13 @@ def main() -> None:
     """Train one model over a network of devices with no server.
 
     The model walks from neighbour to neighbour. Each visited node improves it with its own data.
+
+    \b
+    Examples:
+      walklearn demo
+      walklearn train data.csv --target label --out model/
+      walklearn predict model/ new.csv --out predictions.csv
+      walklearn advise --graph edges.txt --rows 5000 --schema schema.toml --epsilon 3 --delta 1e-5
     """
     # The end of the process frees all memory. Without this, Python would first search the loaded
     # modules for garbage, which takes a tenth of the time of `train`.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from walklearn.cli.data_warnings import shown
+from walklearn.cli.data_warnings import plain_texts
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.tables.encoding import Column, Encoding
 from walklearn.tables.schema import CUT_OFF, OTHERS, Schema, from_rows_message, of_range
@@ -283,7 +283,7 @@ def task_of(target: NDArray[Any], name: str, task: str) -> Task:
     is_text = target.dtype.kind not in "biuf"
     if len(values) == 1:
         raise ValueError(
-            f"the target {name!r} is {shown(values)[0]} in every row. Choose another target."
+            f"the target {name!r} is {plain_texts(values)[0]} in every row. Choose another target."
         )
     if is_text and task == "regression":
         raise ValueError(

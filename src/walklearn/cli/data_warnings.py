@@ -58,7 +58,7 @@ def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
         return []
     looks = f"a row ID, with {len(values)} different values in {len(nodes)} rows"
     if measured:
-        looks = f"a measurement, with numbers such as {shown(values)[0]}"
+        looks = f"a measurement, with numbers such as {plain_texts(values)[0]}"
     return [
         f"--node-column {name} looks like {looks}, but its {len(values)} values are used as nodes. "
         "Pass the column that names the owner of a row."
@@ -75,7 +75,7 @@ def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
             continue
         with suppress(DataError):  # mistakes in an unused column do not matter
             if len(values := np.unique(table[name])) > 1:
-                why.append(f"its column {name!r} names {listed(shown(values), 3)}")
+                why.append(f"its column {name!r} names {listed(plain_texts(values), 3)}")
     if plan.nodes == 1 or not why:
         return []
     return [
@@ -90,7 +90,7 @@ def _about(name: str, cells: NDArray[Any], has_nodes: bool) -> str | None:
     owner = f"If it names the node that owns a row, pass --node-column {column}"
     drop = f"Drop it with --drop {column}, unless that is intended."
     if len(values) == 1:
-        return f"{name!r} is {shown(values)[0]} in every row. {drop}"
+        return f"{name!r} is {plain_texts(values)[0]} in every row. {drop}"
     if text and (named or (len(values) >= MANY_CATEGORIES and not has_nodes)):
         return f"{name!r} is text and becomes {len(values)} features. {owner}. {drop}"
     whole = not text and bool((cells == np.floor(cells)).all())
@@ -117,13 +117,13 @@ def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | No
     strange = ~np.isin(cells, known)
     if not strange.any():
         return None
+    labels, others = (listed(plain_texts(each)) for each in (np.unique(cells[strange]), known))
     return (
-        f"{table.source}: column {target!r} has {listed(shown(np.unique(cells[strange])))} in "
-        f"{strange.sum()} of {len(cells)} rows, and the classes of the model are "
-        f"{listed(shown(known))}. Write the labels as in the training rows."
+        f"{table.source}: column {target!r} has {labels} in {strange.sum()} of {len(cells)} rows, "
+        f"and the classes of the model are {others}. Write the labels as in the training rows."
     )
 
 
-def shown(labels: NDArray[Any]) -> list[str]:
+def plain_texts(labels: NDArray[Any]) -> list[str]:
     """Return values as they are in a file: 1 instead of 1.0."""
     return [f"{label:g}" if isinstance(label, float) else str(label) for label in labels.tolist()]

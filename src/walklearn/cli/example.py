@@ -63,9 +63,9 @@ def example(name: str, folder: Path | None, console: Console) -> None:
     _write(folder / "test.csv", csv_text(header, test))
     owned = list[list[Any]]()
     for site, count in ROWS_OF.items():
-        own, rows = rows[:count], rows[count:]
-        _write(folder / "sites" / f"{site}.csv", csv_text(header, own))
-        owned += [[site, *row] for row in own]
+        rows_of_site, rows = rows[:count], rows[count:]
+        _write(folder / "sites" / f"{site}.csv", csv_text(header, rows_of_site))
+        owned += [[site, *row] for row in rows_of_site]
     _write(folder / "patients.csv", csv_text(["site", *header], owned))
     _write(folder / "published.csv", csv_text(header, rows))
     _write(folder / "edges.txt", "\n".join(EDGES) + "\n")

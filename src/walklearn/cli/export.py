@@ -9,6 +9,7 @@ import click
 
 import walklearn as wl
 from walklearn.cli.console import Console, with_console
+from walklearn.cli.user_errors import check_new
 
 SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 
@@ -35,8 +36,7 @@ def export(model: Path, out: Path, force: bool, console: Console) -> None:
         known = " or ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
         raise ValueError(f"{out} has an unknown suffix. Use {known}.")
     trained = wl.Model.load(model)
-    if out.exists() and not force:
-        raise FileExistsError(f"{out} exists. Choose another file, or overwrite it with --force.")
+    check_new(out, force)
     content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
     atomic_write(out, content)
     console.document |= {"out": str(out), "format": out.suffix[1:], "bytes": len(content)}

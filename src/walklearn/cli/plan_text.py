@@ -174,7 +174,7 @@ def notes(plan: Plan) -> list[str]:
         c.name for c in plan.encoding.columns if c.categories is None and c.as_it_is
     ]  # fmt: skip
     is_open = not plan.privacy.protects_model and not plan.reveals_rows
-    found = {
+    remarks = {
         f"{plan.updates} updates are about {visits:.2g} visits of each of {plan.nodes} nodes, too "
         "few for most data. Raise updates.": visits < FEW_VISITS,
         'nothing is protected, so update = "saga" without step_size can be used, which converges '
@@ -186,4 +186,4 @@ def notes(plan: Plan) -> list[str]:
         "without a penalty, a model that separates the classes grows without bound. Use penalty = "
         "0.001.": plan.penalty == 0.0 and isinstance(plan.domain, Everywhere),
     }
-    return [note for note, applies in found.items() if applies]
+    return [note for note, applies in remarks.items() if applies]

@@ -10,6 +10,7 @@ import click
 
 from walklearn.cli.console import Console, csv_text, with_console
 from walklearn.cli.data_options import DELIMITER, with_options
+from walklearn.cli.user_errors import check_new
 
 
 @click.command()
@@ -55,14 +56,13 @@ def predict(
         shares = trained.probabilities(scores)
         names = trained.classes or ()
         columns |= {f"P({name})": shares[:, at].tolist() for at, name in enumerate(names)}
-    if out is not None and out.exists() and not force:
-        raise FileExistsError(f"{out} exists. Choose another file, or overwrite it with --force.")
     text = csv_text(columns, zip(*columns.values(), strict=True))
     if out is None:
         console.output(text, predictions=columns)
     else:
         from walklearn.files.atomic_write import atomic_write
 
+        check_new(out, force)
         atomic_write(out, text.encode())
         console.document["out"] = str(out)
         console.log(f"{out}: {plural(len(predicted), 'prediction')}.")

@@ -126,7 +126,7 @@ def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:
         owners |= {"all_runs": str(trained.total), "total": trained.total.to_dict()}
     # Notes disclose the accuracy, and how many rows were shortened.
     (owners if trained.is_claimed else public)["notes"] = notes
-    return document | {"for_the_owner_alone": owners} | public
+    return document | {"private_to_the_owner": owners} | public
 
 
 def print_result(console: Console, trained: Trained, out: Path) -> None:

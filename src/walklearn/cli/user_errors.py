@@ -53,3 +53,9 @@ def named_as_options() -> Iterator[None]:
         if name not in options:
             raise
         raise InputError(error.problem, f"--{name.replace('_', '-')}") from error
+
+
+def check_new(path: Path, force: bool) -> None:
+    """Refuse to overwrite a file without --force."""
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} exists. Choose another file, or overwrite it with --force.")

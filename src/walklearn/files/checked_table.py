@@ -38,9 +38,9 @@ from walklearn.wording import closest, no_such_file
 
 T = TypeVar("T")
 _REQUIRED: Any = object()
-LARGEST_COUNT = 10**12  # of anything that is counted
-LONGEST_LABEL = 200
-LONGEST_SHOWN = 60
+MAX_COUNT = 10**12  # of anything that is counted
+MAX_LABEL = 200
+MAX_EXCERPT = 60
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class CheckedTable(dict[str, Any]):
                 raise self.error(key, f"is missing; it must be {wanted}.")
             return default
         if not fits(self[key]):
-            raise self.error(key, f"must be {wanted}; it is {shown(self[key])}.")
+            raise self.error(key, f"must be {wanted}; it is {excerpt(self[key])}.")
         return self[key]
 
     def text(self, key: str, default: T = _REQUIRED) -> str | T:
@@ -136,7 +136,7 @@ class CheckedTable(dict[str, Any]):
 
     def label(self, key: str, default: T = _REQUIRED) -> str | T:
         """Read a text on one line, neither empty nor long."""
-        wanted = f"a text of 1 to {LONGEST_LABEL} characters"
+        wanted = f"a text of 1 to {MAX_LABEL} characters"
         value: str | T = self.value(key, default, wanted=wanted, fits=_is_label)
         return value
 
@@ -154,7 +154,7 @@ class CheckedTable(dict[str, Any]):
         texts = tuple(str(value) if is_whole(value) else value for value in values)
         for place, text in enumerate(texts, start=1):
             if not _is_label(text):
-                raise self.error(key, f"must be a list of texts; entry {place} is {shown(text)}.")
+                raise self.error(key, f"must be a list of texts; entry {place} is {excerpt(text)}.")
             if text in texts[: place - 1]:
                 raise self.error(key, f'names "{text}" twice.')
         return texts
@@ -187,7 +187,7 @@ class CheckedTable(dict[str, Any]):
         """Return the error of a value that is none of these names."""
         near = closest(value, names) if is_text(value) else None
         hint = f'; did you mean "{near}"?' if near else "."
-        message = f"is {shown(value)}, which is not known{hint} Choose one of {', '.join(names)}."
+        message = f"is {excerpt(value)}, which is not known{hint} Choose one of {', '.join(names)}."
         return self.error(key, message)
 
     def flag(self, key: str, default: T = _REQUIRED) -> bool | T:
@@ -196,7 +196,7 @@ class CheckedTable(dict[str, Any]):
         return value
 
     def count(
-        self, key: str, default: T = _REQUIRED, *, minimum: int = 1, maximum: int = LARGEST_COUNT
+        self, key: str, default: T = _REQUIRED, *, minimum: int = 1, maximum: int = MAX_COUNT
     ) -> int | T:
         """Read a whole number from `minimum` to `maximum`."""
         too_large = is_whole(self.get(key)) and self[key] > maximum
@@ -266,14 +266,14 @@ def is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def shown(value: Any) -> str:
+def excerpt(value: Any) -> str:
     """Return a value as TOML, shortened if it is long.
 
-    >>> shown({"bounds": [1, True], "text": "x"})
+    >>> excerpt({"bounds": [1, True], "text": "x"})
     '{ bounds = [1, true], text = "x" }'
     """
     written = toml_text(value)
-    return written if len(written) <= LONGEST_SHOWN else written[: LONGEST_SHOWN - 3] + "..."
+    return written if len(written) <= MAX_EXCERPT else written[: MAX_EXCERPT - 3] + "..."
 
 
 def toml_text(value: Any) -> str:
@@ -289,7 +289,7 @@ def toml_text(value: Any) -> str:
 
 
 def _is_label(value: Any) -> bool:
-    return is_text(value) and 0 < len(value) <= LONGEST_LABEL and value.isprintable()
+    return is_text(value) and 0 < len(value) <= MAX_LABEL and value.isprintable()
 
 
 def _is_name(value: Any) -> bool:

@@ -1,1 +1,1 @@
-"""What all nodes agree on, and the rows of each that fit it."""
+"""The plan that all nodes share, and the rows of a node."""

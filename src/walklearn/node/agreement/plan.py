@@ -276,7 +276,7 @@ class Plan:
 
     @property
     def reveals_rows(self) -> bool:
-        """True if nodes disclose L_i, released with noise or in the clear."""
+        """True if nodes disclose L_i, with or without noise."""
         return reveals_rows(self.metropolis)
 
     @property
