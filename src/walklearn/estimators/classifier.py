@@ -15,6 +15,7 @@ from walklearn.estimators.random_walk import RandomWalk
 from walklearn.estimators.statements import warn_about_score
 from walklearn.fitting.request import loss_of
 from walklearn.fitting.training import FitInput
+from walklearn.models.score import class_probabilities, score_each_class
 from walklearn.objectives.linear.losses import LOSSES
 
 Array = NDArray[Any]
@@ -25,14 +26,16 @@ def _has_probabilities(estimator: RandomWalkClassifier) -> bool:
     known = LOSSES.get(loss or "logistic") if isinstance(loss, str | None) else loss
     if getattr(known, "gives_probabilities", False):
         return True
-    raise AttributeError(f"there are no probabilities with loss={estimator.loss!r}.")
+    raise AttributeError(
+        f"there are no probabilities with loss={estimator.loss!r}. Use 'logistic'."
+    )
 
 
 class RandomWalkClassifier(ClassifierMixin, RandomWalk):
     """A linear classifier trained by a model that walks over a graph.
 
-    Two classes are told apart by the logistic loss, more by softmax. The objective is the mean loss
-    over all rows plus (penalty/2)‖w‖², the intercept included.
+    The loss is logistic for two classes and softmax for more. The objective is the mean loss over
+    all rows plus (penalty/2)‖w‖², the intercept included.
 
     Examples
     --------
@@ -53,18 +56,18 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         nodes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Let the token walk on over new rows by the paper's update: it keeps w, w̄ and k.
+        """Continue the walk over new rows with "sgd"; the token keeps w, w̄ and k.
 
         A call makes `steps` updates, by default five for each node with new rows (under privacy one
-        for each node). What predicts is by default the average over the last half of all updates so
-        far. What the nodes release of the new rows is charged in the ledger once more.
+        for each node). By default the average over the last half of all updates so far predicts.
+        Releases of the new rows are charged in the ledger once more.
 
         Parameters
         ----------
         X, y, nodes, sample_weight
             As for `fit`.
-        classes : array-like or None
-            All labels there will be, needed in the first call.
+        classes
+            All labels of the stream, needed in the first call.
 
         Returns
         -------
@@ -89,7 +92,7 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         known = np.unique(labels) if classes is None else classes
         if resumes and not np.array_equal(known, self.classes_):
             raise ValueError(
-                f"with warm_start the classes must stay: they were {self.classes_}, now {known}."
+                f"warm_start needs the same classes: they were {self.classes_}, now {known}."
             )
         unknown = np.setdiff1d(labels, known)
         if unknown.size:
@@ -112,13 +115,13 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (rows, features)
-            The rows.
+        X
+            The rows, dense or sparse, of shape (rows, features).
 
         Returns
         -------
         ndarray of shape (rows,) or (rows, classes)
-            Above 0 for the second of two classes; of more classes a score for each.
+            Positive for the second of two classes; a score for each of more classes.
         """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -128,17 +131,15 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (rows, features)
-            The rows.
+        X
+            The rows, dense or sparse, of shape (rows, features).
 
         Returns
         -------
         ndarray of shape (rows,)
             The labels.
         """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[score_each_class(self._scores(X)).argmax(axis=1)])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -146,20 +147,15 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (rows, features)
-            The rows.
+        X
+            The rows, dense or sparse, of shape (rows, features).
 
         Returns
         -------
         ndarray of shape (rows, classes)
             The probabilities, in the order of `classes_`.
         """
-        from scipy.special import expit, softmax
-
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        return class_probabilities(self._scores(X))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> Array:
@@ -167,40 +163,23 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (rows, features)
-            The rows.
+        X
+            The rows, dense or sparse, of shape (rows, features).
 
         Returns
         -------
         ndarray of shape (rows, classes)
             The logarithms, in the order of `classes_`.
         """
-        from scipy.special import log_expit, log_softmax
+        from scipy.special import log_softmax
 
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(scores, axis=1))
+        return np.asarray(log_softmax(score_each_class(self._scores(X)), axis=1))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of the predictions.
 
         A score on private rows is a release that ε does not cover. The first score of a private
         estimator in a process, also of one fitted with a seed, issues a `PrivacyWarning`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (rows, features)
-            The rows.
-        y : array-like of shape (rows,)
-            Their classes.
-        sample_weight : array-like of shape (rows,)
-            The weight of each row; 1 by default.
-
-        Returns
-        -------
-        float
-            The share of rows whose class is predicted, from 0 to 1.
         """
         score = float(super().score(X, y, sample_weight))
         warn_about_score(self)

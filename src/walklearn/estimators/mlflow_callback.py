@@ -1,8 +1,8 @@
-"""What MLflow may keep of a fit: its parameters, its trace and its ledger.
+"""MLflow runs of fits: parameters, trace and ledger.
 
-Where something is claimed to be protected, the losses of a walk and the scores on its rows were
-computed from private rows, and no ε was paid for them. They stay with the owner then: MLflow gets
-what the model's own directory would hold, which can be published, unless the owner asks for more.
+If something is claimed to be protected, the losses of a walk and the scores on its rows were
+computed from private rows, and ε does not cover them. MLflow then gets only the facts in the
+model's directory, which can be published, unless the owner asks for more.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from walklearn.estimators.result import details_of, row_facts
 from walklearn.estimators.statements import is_claimed, privacy_of
 from walklearn.extras import package
 
-LONGEST = 500  # characters of a parameter, as many as every MLflow takes
-AT_ONCE = 1000  # metrics in one call, likewise
+# Limits of every version of MLflow: characters of a parameter, metrics in one call.
+MAX_CHARACTERS, MAX_METRICS = 500, 1000
 
 
 class Record(NamedTuple):
-    """What is logged of a fit: texts, numbers by updates, and documents."""
+    """The logged facts of a fit: texts, numbers by updates, and documents."""
 
     parameters: dict[str, str]
     tags: dict[str, str]
@@ -33,7 +33,7 @@ class Record(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """Where a fit was logged: the run, and the store it is in."""
+    """The run of a logged fit, and its store."""
 
     run_id: str
     store: str
@@ -43,19 +43,17 @@ class Logged(NamedTuple):
 class MlflowCallback:
     """A callback that logs every fit as a run of MLflow: parameters, trace and ledger.
 
-    A run is logged when the walk has ended, into the experiment and the store that MLflow is set to
-    (`mlflow.set_experiment`, `mlflow.set_tracking_uri`, or their environment variables); within a
-    run of your own it becomes a nested one. If MLflow fails, the fit does not: that is a warning.
-
-    Under `epsilon`, or any other claim of privacy, losses are left out: they are computed from the
-    rows, and whoever reads them learns more than ε allows.
+    A run is logged after the walk, in MLflow's experiment and store (`mlflow.set_experiment`,
+    `mlflow.set_tracking_uri`, or their environment variables); within an active run it becomes a
+    nested one. A failure of MLflow is a warning. With `epsilon`, or any other claim of privacy,
+    losses are left out, because they reveal more about the rows than ε allows.
 
     Parameters
     ----------
-    owners_too : bool
-        Log also what was computed from private rows and must not be published.
-    run_name : str or None
-        The name of the runs; by default MLflow invents one.
+    owners_too
+        True to log also numbers that were computed from private rows; they must not be published.
+    run_name
+        The name of the runs; by default MLflow chooses one.
 
     Examples
     --------
@@ -76,55 +74,29 @@ class MlflowCallback:
     run_name: str | None = None
 
     def __post_init__(self) -> None:
-        package("mlflow", "mlflow", "tracking needs")  # missed before the walk, not after it
+        package("mlflow", "mlflow", "tracking needs")  # an error before the walk, not after it
 
     def __call__(self, updates: int, loss: float) -> None:
-        """Keep nothing: whether a loss may be told is not known before the walk has ended."""
+        """Ignore the loss: only the end of the walk shows if it may be logged."""
 
     def fitted(self, estimator: Any, scores: Mapping[str, float] | None = None) -> Logged | None:
-        """Log the fit that has just ended; what goes wrong is a warning.
-
-        Parameters
-        ----------
-        estimator : RandomWalkClassifier or RandomWalkRegressor
-            It must have been fitted.
-        scores : mapping or None
-            Further numbers that were computed from the rows, such as an accuracy, by name.
-
-        Returns
-        -------
-        Logged or None
-            The run and its store; None where MLflow did not take it.
-        """
+        """Log a fitted estimator, with further scores on its rows; a failure is a warning."""
         try:
             return self._log(self.record(estimator, scores))
-        except Exception as error:  # a server that is away has many ways to say so
+        except Exception as error:  # an unreachable server raises errors of many kinds
             warnings.warn(
-                f"the fit is done, and MLflow did not take it: {error}. Look at its tracking URI "
+                f"the fit is complete, but MLflow failed: {error}. Check its tracking URI "
                 "(MLFLOW_TRACKING_URI).",
                 stacklevel=2,
             )
             return None
 
     def record(self, estimator: Any, scores: Mapping[str, float] | None = None) -> Record:
-        """Tell what is logged of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : RandomWalkClassifier or RandomWalkRegressor
-            It must have been fitted.
-        scores : mapping or None
-            Further numbers that were computed from the rows, such as an accuracy, by name.
-
-        Returns
-        -------
-        Record
-            Parameters, tags, metrics (name, value, updates) and documents.
-        """
-        trace, may_tell = estimator.trace_, self.owners_too or not is_claimed(estimator)
+        """Return the parameters, tags, metrics (name, value, updates) and documents of a run."""
+        trace, may_log = estimator.trace_, self.owners_too or not is_claimed(estimator)
         curves = {"messages": trace.messages, "bytes": trace.bytes}
         last: dict[str, float] = {}
-        if may_tell:
+        if may_log:
             curves |= trace.metrics
             last = {"rows": row_facts(estimator)["rows"], **(scores or {})}
         metrics = [
@@ -163,15 +135,15 @@ class MlflowCallback:
             mlflow.set_tags(record.tags)
             begun, client = run.info.start_time, mlflow.MlflowClient()
             metrics = [Metric(name, value, begun, at) for name, value, at in record.metrics]
-            for first in range(0, len(metrics), AT_ONCE):
-                client.log_batch(run.info.run_id, metrics=metrics[first : first + AT_ONCE])
+            for first in range(0, len(metrics), MAX_METRICS):
+                client.log_batch(run.info.run_id, metrics=metrics[first : first + MAX_METRICS])
             for name, document in record.documents.items():
                 mlflow.log_dict(document, name)
         return Logged(run.info.run_id, _without_password(mlflow.get_tracking_uri()))
 
 
 def _without_password(address: str) -> str:
-    """An address that may be printed.
+    """Return an address without its password.
 
     >>> _without_password("postgresql://me:secret@host/runs")
     'postgresql://…@host/runs'
@@ -180,6 +152,6 @@ def _without_password(address: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """The value as a parameter of MLflow, which has to be short."""
+    """Return the value as a parameter of MLflow, which has to be short."""
     text = str(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

@@ -41,11 +41,11 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
         nodes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Let the token walk on over new rows by the paper's update: it keeps w, w̄ and k.
+        """Continue the walk over new rows with "sgd"; the token keeps w, w̄ and k.
 
         A call makes `steps` updates, by default five for each node with new rows (under privacy one
-        for each node). What predicts is by default the average over the last half of all updates so
-        far. What the nodes release of the new rows is charged in the ledger once more.
+        for each node). By default the average over the last half of all updates so far predicts.
+        Releases of the new rows are charged in the ledger once more.
 
         Parameters
         ----------
@@ -78,8 +78,8 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (rows, features)
-            The rows.
+        X
+            The rows, dense or sparse, of shape (rows, features).
 
         Returns
         -------
@@ -93,20 +93,6 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
 
         A score on private rows is a release that ε does not cover. The first score of a private
         estimator in a process, also of one fitted with a seed, issues a `PrivacyWarning`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (rows, features)
-            The rows.
-        y : array-like of shape (rows,)
-            Their targets.
-        sample_weight : array-like of shape (rows,)
-            The weight of each row; 1 by default.
-
-        Returns
-        -------
-        float
-            R², at most 1.
         """
         score = float(super().score(X, y, sample_weight))
         warn_about_score(self)
@@ -114,12 +100,12 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
 
 
 def _check_numbers(y: Any) -> None:
-    """Raise where a target is a word, which scikit-learn would tell in words of NumPy."""
+    """Raise an error that names a target that is a word; scikit-learn's has NumPy's terms."""
     if np.asarray(y).dtype.kind in "biuf":
         return
     for number, target in enumerate(np.asarray(y, dtype=object).ravel()):
         if isinstance(target, str) and not reads_as_number(target):
             raise ValueError(
-                f"row {number} of y is the text {str(target)!r}, and a regressor predicts numbers: "
-                "for classes use RandomWalkClassifier."
+                f"row {number} of y is the text {str(target)!r}, and a regressor predicts numbers. "
+                "Use RandomWalkClassifier for classes."
             )
