@@ -26,9 +26,7 @@ def _has_probabilities(estimator: RandomWalkClassifier) -> bool:
     known = LOSSES.get(loss or "logistic") if isinstance(loss, str | None) else loss
     if getattr(known, "gives_probabilities", False):
         return True
-    raise AttributeError(
-        f"there are no probabilities with loss={estimator.loss!r}. Use 'logistic'."
-    )
+    raise AttributeError(f"loss={estimator.loss!r} gives no probabilities. Use 'logistic'.")
 
 
 class RandomWalkClassifier(ClassifierMixin, RandomWalk):

@@ -26,19 +26,7 @@ _SETTINGS = (
 
 
 class ModelFileError(ValueError):
-    """A directory that is no model, is damaged, or comes from a newer walklearn.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from walklearn import Model
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     try:
-    ...         Model.load(folder)
-    ...     except ModelFileError as error:
-    ...         print(str(error).removeprefix(f"{folder} ")[:14])
-    is not a model
-    """
+    """A directory that is no model, is damaged, or comes from a newer walklearn."""
 
 
 def save(model: Model, path: Path, overwrite: bool) -> None:

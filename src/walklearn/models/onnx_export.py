@@ -22,8 +22,7 @@ from walklearn.tables.encoding import Column
 if TYPE_CHECKING:
     import onnx
 
-OPSET = 17
-ML_OPSET = 3
+OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8
 # Inner values begin with a slash, so that they differ from the names of columns.
 
@@ -39,18 +38,12 @@ def to_onnx(model: Model) -> onnx.ModelProto:
         graph.output("/scores", "value", graph.double, 1)
     else:
         graph.classify(model)
-    proto = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            graph.nodes, "walklearn", graph.inputs, graph.outputs, graph.constants
-        ),
-        producer_name="walklearn",
-        producer_version=__version__,
-        ir_version=IR_VERSION,
-        opset_imports=[
-            onnx.helper.make_opsetid("", OPSET),
-            onnx.helper.make_opsetid("ai.onnx.ml", ML_OPSET),
-        ],
-    )
+    helper = onnx.helper
+    proto = helper.make_model(
+        helper.make_graph(graph.nodes, "walklearn", graph.inputs, graph.outputs, graph.constants),
+        producer_name="walklearn", producer_version=__version__, ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid(*each) for each in OPSETS.items()],
+    )  # fmt: skip
     onnx.checker.check_model(proto, full_check=True)
     return proto
 

@@ -36,21 +36,17 @@ def to_sklearn(model: Model) -> Any:
 def _estimator(model: Model, coefficients: Array, intercepts: Array) -> Any:
     from sklearn import linear_model, svm
 
-    makers: dict[str, Any] = {
-        "logistic": linear_model.LogisticRegression,
-        "softmax": linear_model.LogisticRegression,
-        "squared-hinge": svm.LinearSVC,
-        "squared": linear_model.Ridge,
-        "huber": linear_model.HuberRegressor,
-    }
     if model.loss == "logistic" and len(coefficients) > 1:
         raise ValueError(
             "scikit-learn has no linear model of one logistic regression against the rest. Train "
             "with the softmax loss, or export to ONNX."
         )
     # With another loss, any linear model predicts the same from the same coefficients.
-    other = linear_model.Ridge if model.kind == "regressor" else svm.LinearSVC
-    estimator = makers.get(model.loss, other)()
+    if model.kind == "regressor":
+        estimator = linear_model.HuberRegressor() if model.loss == "huber" else linear_model.Ridge()
+    else:
+        has_log_odds = model.loss in ("logistic", "softmax")
+        estimator = linear_model.LogisticRegression() if has_log_odds else svm.LinearSVC()
     estimator.n_features_in_ = coefficients.shape[1]
     if model.kind == "regressor":
         estimator.coef_, estimator.intercept_ = coefficients[0], float(intercepts[0])
