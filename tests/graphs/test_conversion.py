@@ -1,4 +1,4 @@
-"""Graphs from igraph, by name, and from whatever stands for one."""
+"""Graphs from igraph, from names and from all other forms."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_from_igraph_keeps_the_vertices():
     assert graphs.from_igraph(pieces, connected="largest") == graphs.complete(3)
 
 
-def test_igraphs_that_are_no_network_and_the_advice_that_mends_them():
+def test_igraphs_are_refused_with_a_remedy():
     directed = igraph.Graph(edges=[(0, 1), (1, 2)], directed=True)
     with pytest.raises(ValueError, match="as_undirected"):
         graphs.from_igraph(directed)
@@ -34,7 +34,7 @@ def test_igraphs_that_are_no_network_and_the_advice_that_mends_them():
 
 
 class TestAsGraph:
-    def test_all_that_stands_for_a_graph(self, tmp_path):
+    def test_every_form_of_a_graph(self, tmp_path):
         path = tmp_path / "edges.txt"
         path.write_text("0 1\n1 2\n2 3\n3 0\n")
         wanted = graphs.ring(4)
@@ -76,10 +76,10 @@ class TestAsGraph:
             ((3,), TypeError, "got int"),
         ],
     )
-    def test_what_does_not(self, arguments, error, message):
+    def test_other_objects_are_refused(self, arguments, error, message):
         with pytest.raises(error, match=message):
             graphs.as_graph(*arguments)
 
-    def test_a_name_that_is_nearly_right(self):
+    def test_a_similar_name_is_suggested(self):
         with pytest.raises(ValueError, match=r"Did you mean 'erdos-renyi'\?"):
             graphs.as_graph("erdos-reny", 5)

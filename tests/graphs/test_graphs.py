@@ -1,4 +1,4 @@
-"""Every graph, however made, keeps one contract; every random one follows its law.
+"""Every graph satisfies one contract; random graphs have their exact distribution.
 
 Statistical tests fix their seeds. The number in their comments is the chance that a correct
 generator would fail under a fresh seed.
@@ -119,7 +119,7 @@ def test_torus_of_any_side_is_simple(rows, columns):
     assert graphs.torus(1, columns) == graphs.ring(columns)
 
 
-def test_families_are_remembered_where_closed_forms_hold():
+def test_family_is_set_where_closed_forms_hold():
     assert graphs.ring(3).family == ("ring", 3)
     assert graphs.ring(2).family == graphs.torus(2, 5).family == graphs.grid(3, 3).family == ()
     assert graphs.torus(3, 4).family == ("torus", 3, 4)
@@ -143,12 +143,12 @@ def test_graph_reads_as_a_value():
         graph.neighbours(-1)
 
 
-def test_more_nodes_than_can_be_numbered_are_refused():
+def test_too_many_nodes_are_refused():
     with pytest.raises(ValueError, match=r"2147483646 nodes.*1000000000001"):
         graphs.from_edges([(0, 1), (1, 10**12)])
 
 
-def test_more_edges_than_can_be_numbered_are_refused(monkeypatch):
+def test_too_many_edges_are_refused(monkeypatch):
     monkeypatch.setattr(sparse_rows, "MAX_ENTRIES", 5)
     for make in (lambda: graphs.ring(3), lambda: Graph([0, 2, 4, 6], [1, 2, 0, 2, 0, 1])):
         with pytest.raises(ValueError, match=r"2 edges .*got 3"):
@@ -216,7 +216,7 @@ def test_pairs_at_ascending_positions(gaps, first, block):
 
 
 def fit(counts: Counter, probabilities: dict, draws: int) -> float:
-    """The p-value of Pearson's test of observed counts against exact probabilities."""
+    """Return the p-value of Pearson's test of observed counts against exact probabilities."""
     assert set(counts) <= set(probabilities)
     statistic = sum((counts[k] - draws * p) ** 2 / (draws * p) for k, p in probabilities.items())
     return float(chdtrc(len(probabilities) - 1, statistic))
@@ -236,7 +236,7 @@ def test_successes_are_independent(probability):
     assert fit(counts, law, draws) > 1e-4  # fails by chance 1e-4
 
 
-def test_successes_go_on_when_the_first_gaps_end_early():
+def test_successes_continue_after_short_gaps():
     class ShortSteps:
         def geometric(self, probability, size):
             return np.ones(3, dtype=np.int64)
@@ -292,7 +292,7 @@ def exact_barabasi_albert_of_two(nodes: int) -> dict:
     return law
 
 
-def test_barabasi_albert_follows_its_law_exactly():
+def test_barabasi_albert_has_its_exact_distribution():
     # Six nodes are the fewest where two newcomers are solved together, one reading the other.
     rng, draws = np.random.default_rng(1), 8000
     law = {frozenset(edges): chance for edges, chance in exact_barabasi_albert_of_two(6).items()}
@@ -401,7 +401,7 @@ def test_from_edges_merges_repeats_and_directions():
 @pytest.mark.parametrize(
     "form", [np.asarray, sparse.coo_matrix, sparse.csc_array, sparse.csr_array, sparse.lil_array]
 )
-def test_from_scipy_takes_every_format_and_leaves_it_alone(form):
+def test_from_scipy_accepts_every_format_unchanged(form):
     dense = graphs.star(4).adjacency().toarray() * -2.5
     matrix = form(dense)
     assert graphs.from_scipy(matrix) == graphs.star(4)
@@ -418,7 +418,7 @@ def test_from_networkx_numbers_nodes_in_their_order():
     assert graphs.from_networkx(graph) == graphs.star(3)
 
 
-def test_to_networkx_says_how_to_get_it(monkeypatch):
+def test_to_networkx_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ImportError, match=r"\[networkx\]"):
         graphs.to_networkx(graphs.ring(3))
@@ -483,7 +483,7 @@ def test_read_edge_list_as_snap_publishes_them(tmp_path):
         ("oslo;rome\nrome;new york\nnew york;oslo\n", "'new york', 'oslo' and 'rome'"),
     ],
 )
-def test_read_edge_list_takes_what_others_write_with_a_word(tmp_path, text, warning):
+def test_read_edge_list_warns_of_other_formats(tmp_path, text, warning):
     path = tmp_path / "edges.txt"
     path.write_text(text)
     with pytest.warns(UserWarning, match=warning):

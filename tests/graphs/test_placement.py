@@ -13,7 +13,7 @@ def network(rows: int = 6, family: str = "ring") -> Network:
     return place_rows(family, SITES[:rows], rows, seed=1)
 
 
-def test_a_network_places_its_own_rows_only() -> None:
+def test_a_network_places_only_its_rows() -> None:
     model = wl.RandomWalkClassifier(graph=network(), steps=20, random_state=0)
     model.fit(X, Y)
     with pytest.raises(ValueError, match="places 6 rows"):

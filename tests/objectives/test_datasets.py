@@ -91,12 +91,6 @@ class TestSeeds:
         generator = np.random.default_rng(1)
         assert not np.array_equal(make(20, seed=generator)[0], make(20, seed=generator)[0])
 
-    def test_global_state_is_left_alone(self, make):
-        before = np.random.get_state()[1].copy()  # noqa: NPY002
-        make(20, seed=1)
-        make(20)
-        assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-
     def test_refusals(self, make):
         with pytest.raises(ValueError, match="rows must be"):
             make(0)

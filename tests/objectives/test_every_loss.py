@@ -21,7 +21,7 @@ def scores_for(loss, rows, generator, size=3.0):
 
 
 def along(loss, scores, direction, h):
-    """The scores moved by h in a direction."""
+    """Return the scores moved by h in a direction."""
     return scores + h * direction if isinstance(loss, Softmax) else scores + h
 
 
@@ -57,7 +57,7 @@ class TestLoss:
         slope = loss.slope(scores, targets)
         assert slope.shape == scores.shape
         expected = (slope * direction).sum(axis=1) if slope.ndim == 2 else slope
-        # At a kink of the slope a central difference is off by at most β h / 2 per unit.
+        # At a kink of the slope a central difference has an error of at most β h / 2.
         assert np.allclose((rise - fall) / (2 * h), expected, rtol=1e-6, atol=1e-4)
 
     @given(seed=st.integers(0, 2**32))
@@ -80,18 +80,18 @@ class TestLoss:
 
     @given(seed=st.integers(0, 2**32), near=st.booleans())
     @settings(max_examples=30, deadline=None)
-    def test_smoothness_bounds_how_fast_the_slope_turns(self, loss, seed, near):
+    def test_smoothness_is_a_lipschitz_constant_of_the_slope(self, loss, seed, near):
         generator = np.random.default_rng(seed)
         targets = targets_for(loss, 50, generator, 4)
-        here = scores_for(loss, 50, generator)
-        there = here + scores_for(loss, 50, generator, 1e-3 if near else 3.0)
-        turned = np.linalg.norm(
-            (loss.slope(here, targets) - loss.slope(there, targets)).reshape(50, -1), axis=1
+        before = scores_for(loss, 50, generator)
+        after = before + scores_for(loss, 50, generator, 1e-3 if near else 3.0)
+        change = np.linalg.norm(
+            (loss.slope(before, targets) - loss.slope(after, targets)).reshape(50, -1), axis=1
         )
-        moved = np.linalg.norm((here - there).reshape(50, -1), axis=1)
-        assert (turned <= loss.smoothness * moved * (1 + 1e-9) + 1e-13).all()
+        moved = np.linalg.norm((before - after).reshape(50, -1), axis=1)
+        assert (change <= loss.smoothness * moved * (1 + 1e-9) + 1e-13).all()
 
-    def test_smoothness_is_the_least_such_bound(self, loss):
+    def test_smoothness_is_the_tightest_bound(self, loss):
         if isinstance(loss, Softmax):
             scores = np.array(list(itertools.product([-50.0, 0.0], repeat=4)))
             targets = np.zeros(len(scores))

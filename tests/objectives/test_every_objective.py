@@ -16,7 +16,7 @@ from walklearn.privacy import ModelNoise
 
 
 class HuberCentre(wl.Objective):
-    """A user's own objective, with a single number beside a vector."""
+    """An objective of a user, with a number and a vector as parameters."""
 
     penalty = 0.3
 
@@ -52,7 +52,7 @@ def sparse_problem(loss: Any) -> wl.Problem:
     return problem
 
 
-OBJECTIVES: dict[str, Any] = {"own": centre}
+OBJECTIVES: dict[str, Any] = {"custom": centre}
 for each in LOSSES:
     name = type(each).__name__
     OBJECTIVES[name] = lambda loss=each: Case(loss, "mean").problem()
@@ -61,7 +61,7 @@ for each in LOSSES:
     OBJECTIVES[f"{name}, batch"] = lambda loss=each: Case(loss, "mean").problem().with_batch(2)
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
-every_problem = pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "own"])
+every_problem = pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "custom"])
 
 
 def model(objective: wl.Objective, seed: int = 1) -> Any:
@@ -168,7 +168,7 @@ def test_an_objective_survives_a_process(name: str) -> None:
     assert np.array_equal(again.gradient(1, w, draws), objective.gradient(1, w, draws))
 
 
-def test_a_copy_with_a_batch_of_an_own_objective() -> None:
+def test_a_copy_with_a_batch_of_a_custom_objective() -> None:
     objective = centre()
     batch = objective.with_batch(4)
     assert (type(batch), batch.draws, objective.draws) == (HuberCentre, 4, 0)
@@ -176,7 +176,7 @@ def test_a_copy_with_a_batch_of_an_own_objective() -> None:
     assert batch.points is objective.points
 
 
-def test_noise_protects_an_own_objective() -> None:
+def test_noise_protects_a_custom_objective() -> None:
     """Row gradients without a slice and the whole gradient are enough, and the clip holds."""
     objective = centre()
     w, normal = model(objective), np.zeros(4)

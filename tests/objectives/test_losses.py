@@ -1,4 +1,4 @@
-"""Each loss against its formula, worked out in plain Python with `math`, and by hand."""
+"""Each loss against its formula in plain Python."""
 
 import math
 import pickle
@@ -50,15 +50,15 @@ def test_huber(score, target, threshold):
     assert one(loss.slope, score, target) == (r if inside else math.copysign(threshold, r))
 
 
-def test_an_own_loss_is_named_by_its_class_where_labels_are_no_signs() -> None:
-    class Own(Loss):
-        name, takes = "own", "sign"
+def test_a_loss_of_a_user_is_named_by_its_class() -> None:
+    class Custom(Loss):
+        name, takes = "custom", "sign"
         value = slope = curvature = None
 
     with pytest.raises(ValueError, match="Logistic takes labels"):
         Logistic().check_targets(np.array([1.0, 0.0]))
-    with pytest.raises(ValueError, match=r"^Own takes labels"):
-        Own().check_targets(np.array([1.0, 0.0]))
+    with pytest.raises(ValueError, match=r"^Custom takes labels"):
+        Custom().check_targets(np.array([1.0, 0.0]))
 
 
 @given(score=NUMBERS, label=LABELS)
@@ -127,7 +127,7 @@ def test_classes_of_softmax():
     assert Softmax(7).outputs(np.array([0.0, 4.0])) == 7
 
 
-def test_the_message_says_what_to_do():
+def test_messages_have_a_remedy():
     with pytest.raises(ValueError, match=r"row 2 has label 0.*np\.where"):
         Logistic().check_targets(np.array([1.0, -1.0, 0.0]))
     with pytest.raises(ValueError, match=r"0\.\.2 .* row 1 has label 3.*np\.unique"):

@@ -1,4 +1,4 @@
-"""The minimiser w*, by the conditions that make it one; when it is unique, when there is none."""
+"""The minimiser w*: optimality conditions, uniqueness, and problems without one."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ from walklearn.objectives.linear.optimum import NoMinimiserError
 
 
 def data_for(loss, seed, rows=40, d=3):
-    """Rows that no model separates."""
+    """Return rows that no model separates."""
     generator = np.random.default_rng(seed)
     return generator.standard_normal((rows, d)) + 0.3, targets_for(loss, rows, generator)
 
@@ -49,7 +49,7 @@ def assert_minimiser(problem, tolerance=1e-9):
 
 
 def domains_around(free):
-    """W with w* inside and W with w* cut off, of each kind."""
+    """Return domains of each kind with w* inside, and with w* outside."""
     norm, low, high = np.linalg.norm(free), free.min(), free.max()
     middle = 0.5 * (low + high)
     return {
@@ -80,7 +80,7 @@ class TestMinimiser:
         return Problem(X, y, loss=loss, penalty=penalty, aggregate="mean", domain=domain)
 
     def test_first_order_conditions(self, loss, kind, penalty):
-        """Where λ = .2, f is .2-strongly convex: ‖w − w*‖ ≤ 5 × the residual, about 1e-9."""
+        """With λ = .2, f is .2-strongly convex: ‖w − w*‖ ≤ 5 × the residual, about 1e-9."""
         assert_minimiser(self.problem(loss, kind, penalty), 1e-10)
 
     def test_uniqueness(self, loss, kind, penalty):
@@ -217,7 +217,7 @@ class TestNoMinimiser:
             _ = Problem(X, y, loss=Softmax()).solution
 
     def test_a_class_that_no_row_has(self):
-        """With an intercept its score can fall for ever."""
+        """With an intercept its score can fall without limit."""
         X, y = data_for(Logistic(), 1)
         X = np.column_stack([X, np.ones(len(X))])
         with pytest.raises(NoMinimiserError):
@@ -237,8 +237,8 @@ class TestNoMinimiser:
         assert problem.solution.unique
 
     def test_a_large_ball_around_separable_rows_is_active(self):
-        """f falls along a direction for ever, so w* is on the sphere, as far as f can be told
-        from its infimum; beyond that the minimiser is not claimed to be known."""
+        """f falls without limit, so w* is on the sphere, as long as f differs from its infimum;
+        for larger balls uniqueness is not claimed."""
         X = np.random.default_rng(1).standard_normal((20, 3))
         y = np.sign(X @ [1.0, -1.0, 0.5])
         for radius in (10.0, 30.0, 100.0):
@@ -251,7 +251,7 @@ class TestNoMinimiser:
     @pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e-6, 1e6])
     @pytest.mark.parametrize("columns", [[0, 1, 2], [2]])
     def test_units_do_not_decide(self, unit, columns):
-        """Whether rows can be separated does not depend on the units of their features."""
+        """The units of features do not decide if rows can be separated."""
         for seed in range(5):
             X = np.random.default_rng(seed).standard_normal((30, 3))
             separable, overlapping = np.sign(X[:, 2]), np.repeat([1.0, -1.0], 30)
@@ -301,8 +301,8 @@ def test_the_optimum_is_solved_once():
 @every_loss
 @every_aggregate
 @pytest.mark.parametrize("domain", [Everywhere(), Ball(50.0), Ball(0.01), Box(-0.01, 0.02)])
-def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, aggregate, domain):
-    """Where that does not do (a sphere, a bound, a loss that bends) the old way is gone."""
+def test_many_rows_start_from_a_sample(monkeypatch, loss, aggregate, domain):
+    """If that fails (a sphere, a bound, a loss with a kink), the usual solver is used."""
     X, y = data_for(loss, seed=1, rows=6000)
     owners = np.sort(np.random.default_rng(1).integers(0, 40, len(X)))
     arguments = {"loss": loss, "aggregate": aggregate, "penalty": 0.1, "domain": domain}
@@ -310,17 +310,17 @@ def test_of_many_rows_a_sample_is_solved_first(monkeypatch, loss, aggregate, dom
     monkeypatch.setattr("walklearn.objectives.linear.minimiser.SAMPLED_ROWS", 2000)
     monkeypatch.setattr("walklearn.objectives.linear.minimiser.MANY_ROWS", 5000)
     many = Problem(X, y, node_of_row=owners, **arguments)
-    pull = np.linalg.norm(usual.full_gradient(usual.solution.model))
-    inside = pull < 1e-9 * np.linalg.norm(usual.full_gradient(np.zeros(usual.size)))
-    quickly = optimum_from_sample(many) is not None
-    assert quickly <= inside
-    assert quickly or not isinstance(loss, Logistic | Squared | Softmax) or not inside
+    slope = np.linalg.norm(usual.full_gradient(usual.solution.model))
+    inside = slope < 1e-9 * np.linalg.norm(usual.full_gradient(np.zeros(usual.size)))
+    is_quick = optimum_from_sample(many) is not None
+    assert is_quick <= inside
+    assert is_quick or not isinstance(loss, Logistic | Squared | Softmax) or not inside
     assert_minimiser(many)
     assert many.solution.unique
     assert many.solution.model == pytest.approx(usual.solution.model, rel=1e-9, abs=1e-11)
 
 
-def test_a_sample_that_knows_too_little_is_no_start(monkeypatch):
+def test_a_sample_without_a_class_or_minimiser_is_no_start(monkeypatch):
     """One row in three thousand is of the third class, and one keeps the others apart."""
     monkeypatch.setattr("walklearn.objectives.linear.minimiser.SAMPLED_ROWS", 20)
     X, y = data_for(Softmax(2), seed=2, rows=3000)

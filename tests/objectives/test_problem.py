@@ -1,4 +1,4 @@
-"""A problem is a value: it compares, pickles, never changes, and refuses what it cannot mean."""
+"""A problem is a value: it compares, pickles, never changes, and refuses invalid arguments."""
 
 import copy
 import json
@@ -37,7 +37,7 @@ DIFFERENT = {
 
 class TestValue:
     @pytest.mark.parametrize("name", DIFFERENT)
-    def test_what_makes_problems_differ(self, name):
+    def test_problems_with_another_argument_differ(self, name):
         assert make() != make(**DIFFERENT[name])
         assert make(**DIFFERENT[name]) == make(**DIFFERENT[name])
         assert make().describe() != make(**DIFFERENT[name]).describe()
@@ -154,14 +154,14 @@ class TestImmutable:
         ({"total_rows": np.inf}, ValueError, "total_rows"),
     ],
 )
-def test_what_is_refused(changes, error, message):
+def test_invalid_arguments_are_refused(changes, error, message):
     with pytest.raises(error, match=message):
         make(**changes)
 
 
 @pytest.mark.parametrize("node", [-1, 3])
 def test_a_node_that_does_not_exist(node):
-    """A silent answer for node −1 would be a slice of the wrong rows."""
+    """Without an error, node −1 would be a slice of the wrong rows."""
     problem = make()
     with pytest.raises((IndexError, ValueError)):
         local_gradient(problem, node, np.zeros(3))
@@ -189,8 +189,8 @@ def test_rows_held_by_other_nodes(aggregate):
     assert (apart.solution is together.solution) == (aggregate != "node-mean")
 
 
-def test_sparse_rows_that_are_not_copied_stay_as_they_are() -> None:
-    """Entries that stand twice are summed in a copy; and in order, nothing is copied at all."""
+def test_sparse_rows_without_a_copy_stay_unchanged() -> None:
+    """Repeated entries are summed in a copy; rows without them are not copied."""
     twice = sparse.csr_array(([1.0, 2.0, 3.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
     problem = Problem(twice, [1.0, -1.0], penalty=1.0, copy=False)
     assert twice.data.tolist() == [1.0, 2.0, 3.0]

@@ -138,7 +138,7 @@ def test_a_mini_batch_is_unbiased() -> None:
         np.testing.assert_allclose(np.mean(picked, axis=0), local_gradient(weighted, node, w))
 
 
-def test_weights_are_part_of_what_a_problem_is() -> None:
+def test_problems_with_other_weights_differ() -> None:
     X, y = rows_for(Logistic())
     plain, ones = Problem(X, y), Problem(X, y, sample_weight=np.ones(len(X)))
     heavy = Problem(X, y, sample_weight=np.full(len(X), 2.0))

@@ -1,4 +1,4 @@
-"""The largest eigenvalue of each node, by every way there is."""
+"""The largest eigenvalue of each node, by every method."""
 
 from itertools import pairwise
 
@@ -48,9 +48,9 @@ def test_lanczos_is_taken_and_a_node_alone_has_the_same_bits(
     large = np.array(COUNTS) > smoothness.FEW
     assert (together[large] > 0).all()
     for node in np.flatnonzero(large):
-        own = slice(OFFSETS[node], OFFSETS[node + 1])
+        part = slice(OFFSETS[node], OFFSETS[node + 1])
         offsets = np.array([0, COUNTS[node]])
-        alone = largest_eigenvalues(X[own], weights[own], squares[own], offsets)
+        alone = largest_eigenvalues(X[part], weights[part], squares[part], offsets)
         assert alone[0] == together[node]
 
 
@@ -60,7 +60,7 @@ def test_rows_of_zeros_have_none() -> None:
     assert (largest_eigenvalues(rows, np.ones(80), np.zeros(80), offsets) == 0).all()
 
 
-def test_what_is_released_of_sparse_rows_is_not_iterated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_for_sparse_rows_is_not_iterated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim about single rows rests on the largest eigenvalue itself, whatever the rows."""
     rows, _ = drawn(1.0)
     settings = {"node_of_row": np.repeat(np.arange(7), COUNTS), "nodes": 7, "empty_nodes": "relay",
@@ -82,5 +82,5 @@ def test_what_is_released_of_sparse_rows_is_not_iterated(monkeypatch: pytest.Mon
     walk = walks.Weighted(privacy=release, reweight="as-printed").sample_release(
         graphs.complete(7), problem
     )
-    told = np.array(COUNTS) > 0
-    np.testing.assert_array_equal(walk.true_importance[told], problem.exact_smoothness[told])
+    held = np.array(COUNTS) > 0
+    np.testing.assert_array_equal(walk.true_importance[held], problem.exact_smoothness[held])

@@ -44,9 +44,9 @@ def written_rows(folder: Path) -> Path:
     ("code", "write"), [(LOAD, saved_trace), (READ, written_rows)], ids=["parquet", "csv"]
 )
 def test_no_thread_of_pyarrow_outlives_what_it_reads(tmp_path, code, write):
-    """Where the memory was Python's, at least 5 of 100 such processes were aborted.
+    """With memory of Python at least 5 of 100 such processes were aborted.
 
-    That 60 would all be spared then has probability .95^60 = .05 at most.
+    The probability that none of 60 is aborted would then be at most .95^60 = .05.
     """
     path = write(tmp_path)
     for _ in range(15):

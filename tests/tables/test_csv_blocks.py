@@ -1,4 +1,4 @@
-"""A CSV file read in blocks with pyarrow gives the table, or the message, that care gives."""
+"""pyarrow and Python's reader give the same tables and the same messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reading(*, in_blocks: bool, size: int = 60) -> Iterator[None]:
 
 
 def outcome(path: Path, delimiter: str | None, text: list[str]) -> Any:
-    """All that can be seen of a table, with the message in place of what is refused."""
+    """Return the visible parts of a table, with messages in place of refused parts."""
     try:
         table = read_csv(path, delimiter, text)
     except DataError as error:
@@ -128,7 +128,7 @@ def written(cells: list[str], separator: str, quoting: Any) -> str:
 @example((b"a\n\nOslo", None, ()))
 @example((b"a\nnan\nnan\nnan\nx\n", None, ()))
 @settings(max_examples=400, deadline=None)
-def test_blocks_and_care_read_the_same(
+def test_the_two_readers_agree(
     case: tuple[bytes, str | None, tuple[str, ...]],
 ) -> None:
     check_same(*case)
@@ -152,7 +152,7 @@ def test_the_same_messages_wherever_the_cell_is(where: int, wrong: str) -> None:
     assert "is missing ('NA') (2 such rows" in str(check_same(b"a\n1\nNA\n2\nnan\n3\n"))
 
 
-def test_long_cells_are_left_to_care() -> None:
+def test_long_cells_are_left_to_pythons_reader() -> None:
     limit = csv.field_size_limit()
     for cell in (
         "9" * limit,
@@ -164,7 +164,7 @@ def test_long_cells_are_left_to_care() -> None:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_usual_files_are_not_read_with_care(
+def test_usual_files_are_read_by_pyarrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newline: str
 ) -> None:
     """Quoted names and texts, line breaks and quotes in these, blank lines, missing values."""
@@ -172,10 +172,10 @@ def test_usual_files_are_not_read_with_care(
     path = tmp_path / "t.csv"
     path.write_bytes(newline.join(['"number","text","broken"', *rows * 50]).encode())
 
-    def no_care(*_: object) -> None:
-        raise AssertionError("read with care")
+    def refuse(*_: object) -> None:
+        raise AssertionError("read by Python")
 
-    monkeypatch.setattr(csv_file, "_read", no_care)
+    monkeypatch.setattr(csv_file, "_read", refuse)
     with reading(in_blocks=True, size=128):
         table = read_csv(path)
     assert table["number"].tolist() == [1.5, 2.0, 3.0, 4.0] * 50
@@ -187,7 +187,7 @@ def test_usual_files_are_not_read_with_care(
         table["broken"]
 
 
-def test_without_pyarrow_files_are_read_with_care(
+def test_without_pyarrow_pythons_reader_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,x\n")
@@ -197,7 +197,7 @@ def test_without_pyarrow_files_are_read_with_care(
         assert read_csv(tmp_path / "t.csv")["a"].tolist() == [1.0]
 
 
-def test_what_is_not_plain_is_refused() -> None:
+def test_files_that_are_not_plain_are_refused() -> None:
     for content in (b"a\rb\n", b'a"b"\n', b'"a" ,b\n', b'a, "b"\n', b"a\0\n", b'"a\n', b"a"):
         with pytest.raises(NotPlain):
             csv_blocks.check_plain(content, ",")
@@ -217,9 +217,9 @@ def test_a_line_of_progress_in_a_terminal_only(
             assert capsys.readouterr().err == ""
             monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
             assert np.sum(read_csv(path)["a"]) == 100.0
-        told = capsys.readouterr().err
-        assert "reading large.csv: 100%" in told
-        assert "404/404" in told
+        text = capsys.readouterr().err
+        assert "reading large.csv: 100%" in text
+        assert "404/404" in text
         monkeypatch.undo()
         monkeypatch.setattr(progress, "MIN_BYTES", 0)
         monkeypatch.setattr(progress, "BAR_AFTER", 0.0)

@@ -1,4 +1,4 @@
-"""Data files: what is read, and that every mistake is named with file, row and column."""
+"""Data files are read, and every mistake is named with its file, row and column."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_rows_and_lines_of_long_files(tmp_path: Path, monkeypatch: pytest.Monkey
         read_table(write(tmp_path, "\n".join(lines)))["b"]
 
 
-def test_columns_that_nobody_needs_may_be_broken(tmp_path: Path) -> None:
+def test_unused_columns_may_be_broken(tmp_path: Path) -> None:
     path = write(tmp_path, "age,note,y\n1,,0\n2,x,1\n3,7,1\n")
     rows = read_rows(path, target="y", drop=["note"])
     assert rows.columns == ("age",)
@@ -153,7 +153,7 @@ TEXTS = st.text(min_size=1, max_size=8).map(lambda text: f"_{text.strip()}_")
     delimiter=st.sampled_from([",", ";", "\t", "|"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_what_was_written_is_read(rows: list[tuple[float, str]], delimiter: str) -> None:
+def test_written_tables_are_read_back(rows: list[tuple[float, str]], delimiter: str) -> None:
     """Whatever the texts: quotes, separators and line breaks in them included."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")
@@ -260,7 +260,7 @@ def test_mistakes_in_binary_files(tmp_path: Path) -> None:
         read_table(write(tmp_path, "1 1:2", "rows.svm"), delimiter=",")
 
 
-def test_what_the_encoding_computes_is_checked_in_files_too(tmp_path: Path) -> None:
+def test_encoded_numbers_of_files_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path, "age,y\n1e300,1\n1,0\n")
     tiny = Encoding((Column("age", None, 0.0, 1e-10),))
     with pytest.raises(
@@ -297,7 +297,7 @@ def test_tables_in_memory_are_checked_too() -> None:
         Column("a", ("b", "b"))
 
 
-def test_edge_lists_speak_of_nodes_as_the_data_do(tmp_path: Path) -> None:
+def test_edge_lists_use_the_names_of_the_data(tmp_path: Path) -> None:
     text = "node_a;node_b\n# the ferry\noslo;rome\n\nrome;bern\n"
     network = read_network(write(tmp_path, text, "e.txt"), ["rome", "oslo", "rome"])
     assert network.names == ("bern", "oslo", "rome")
@@ -354,7 +354,7 @@ def test_separators_of_old_files_around_a_number_are_space(tmp_path: Path, rows:
     assert read_table(file)["a"].tolist() == [1.0] * rows + [9.0]
 
 
-def test_a_site_that_is_joined_to_itself_is_told_of(tmp_path: Path) -> None:
+def test_a_self_loop_in_an_edge_list_is_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "edges.txt"
     path.write_text("oslo rome\noslo oslo\n")
     with pytest.warns(UserWarning, match="left out 1 edge"):

@@ -1,4 +1,4 @@
-"""What is declared of columns: read from files, tables and options, and what it does to numbers."""
+"""Schemas from files, tables and options, and the features that they declare."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_mistakes_in_options(ranges: list[str], scales: list[str]) -> None:
         declared_by(None, [], ranges, scales)
 
 
-def test_what_a_column_becomes(tmp_path: Path) -> None:
+def test_declared_columns_are_encoded(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("age,income,city,y\n0,1e6,Oslo,0\n100,40000,Rome,1\n200,28000,Rome,1\n")
     declared = {
@@ -105,7 +105,7 @@ def test_sparse_rows_are_cut_off_and_stay_sparse(tmp_path: Path) -> None:
     np.testing.assert_array_equal(dense.X, [[0.5, -0.5, 3], [-0.5, 2, -0.5]])
 
 
-def test_columns_that_a_range_crushes_are_found() -> None:
+def test_columns_that_fill_a_small_part_of_a_range() -> None:
     generator = np.random.default_rng(1)
     counts = generator.lognormal(0.0, 1.5, 4000)  # a few are large
     even = generator.uniform(0.0, 1.0, 4000)
@@ -124,7 +124,7 @@ def test_columns_that_a_range_crushes_are_found() -> None:
     "column",
     [Column("a", ("x", "y")), Column("a", None, 0.1, 0.3, 1.7), Column("a", None, -5.0, 1e-3, 1.0)],
 )
-def test_what_a_plan_writes_is_read_back(column: Column) -> None:
+def test_written_columns_are_read_back(column: Column) -> None:
     assert read_column("a", CheckedTable(written_column(column))) == column
     with pytest.raises(ValueError, match="needs a cut_off"):
         written_column(Column("a"))

@@ -19,6 +19,7 @@ Graph(100 nodes, 464 edges)
 
 import math
 from collections.abc import Callable
+from inspect import signature
 
 from walklearn.checks import check_whole
 from walklearn.graphs.draws import Seed
@@ -29,8 +30,6 @@ from walklearn.graphs.preferential_attachment import barabasi_albert
 from walklearn.graphs.rewired_edges import random_regular, watts_strogatz
 from walklearn.registry import Registry
 from walklearn.wording import closest
-
-_DEGREE, _REWIRING, _ATTACHMENTS = 4, 0.1, 2
 
 # All families, each by the name of its function and with its arguments, as studies use them.
 FAMILIES: Registry[Callable[..., Graph]] = Registry("family")
@@ -45,12 +44,20 @@ def named(name: str, nodes: int, seed: Seed = None) -> Graph:
     """Make the graph of a family, such as "ring" or "erdos-renyi", with this number of nodes."""
     if not is_name(name):
         raise ValueError(f"{name!r} is not a family of graphs.{choices_near(name)}")
-    return _ON_NODES[_spelled(name)](check_whole("nodes", nodes), seed)
+    name = _spelled(name)
+    nodes = check_whole("nodes", nodes)
+    if nodes < _MIN_NODES.get(name, 1):
+        return complete(nodes)
+    make = FAMILIES[name.replace("-", "_")]
+    known = signature(make).parameters
+    random = {"seed": seed, "connected": "retry"}
+    settings = {key: value for key, value in random.items() if key in known}
+    return make(*_ARGUMENTS[name](nodes), **settings)
 
 
 def is_name(name: str) -> bool:
     """True for the name of a family; hyphens, underscores and capitals do not matter."""
-    return _spelled(name) in _ON_NODES
+    return _spelled(name) in _ARGUMENTS
 
 
 def choices_near(name: str) -> str:
@@ -69,21 +76,14 @@ def _sides(nodes: int) -> tuple[int, int]:
     return rows, nodes // rows
 
 
-def _hypercube(nodes: int) -> Graph:
+def _dimension(nodes: int) -> tuple[int]:
     dimension = nodes.bit_length() - 1
     if nodes != 2**dimension:
         raise ValueError(
             f"a hypercube has 2, 4, 8, … nodes, got {nodes}; the nearest are {2**dimension} and "
             f"{2 ** (dimension + 1)}. A torus takes other numbers."
         )
-    return hypercube(dimension)
-
-
-def _barbell(nodes: int) -> Graph:
-    if nodes < 4:
-        return complete(nodes)
-    clique = max(2, nodes // 3)
-    return barbell(clique, nodes - 2 * clique)
+    return (dimension,)
 
 
 def _crowded(nodes: int) -> float:
@@ -91,41 +91,21 @@ def _crowded(nodes: int) -> float:
     return 2.0 * math.log(nodes) if nodes > 1 else 1.0
 
 
-def _erdos_renyi(nodes: int, seed: Seed) -> Graph:
-    probability = min(1.0, _crowded(nodes) / max(nodes - 1, 1))
-    return erdos_renyi(nodes, probability, seed=seed, connected="retry")
-
-
-def _geometric(nodes: int, seed: Seed) -> Graph:
+_ARGUMENTS: dict[str, Callable[[int], tuple[float, ...]]] = {
+    "ring": lambda nodes: (nodes,),
+    "star": lambda nodes: (nodes,),
+    "complete": lambda nodes: (nodes,),
+    "grid": _sides,
+    "torus": _sides,
+    "hypercube": _dimension,
+    "barbell": lambda nodes: (max(2, nodes // 3), nodes - 2 * max(2, nodes // 3)),
+    "erdos-renyi": lambda nodes: (nodes, min(1.0, _crowded(nodes) / max(nodes - 1, 1))),
     # πr² is a disc's share of the square; twice that makes up for the discs that stick out.
-    radius = math.sqrt(2.0 * _crowded(nodes) / (math.pi * nodes))
-    return geometric(nodes, radius, seed=seed, connected="retry")
-
-
-def _if_enough(minimum: int, draw: Callable[[int, Seed], Graph]) -> Callable[[int, Seed], Graph]:
-    return lambda nodes, seed: draw(nodes, seed) if nodes >= minimum else complete(nodes)
-
-
-_ON_NODES: dict[str, Callable[[int, Seed], Graph]] = {
-    "ring": lambda nodes, _: ring(nodes),
-    "star": lambda nodes, _: star(nodes),
-    "complete": lambda nodes, _: complete(nodes),
-    "grid": lambda nodes, _: grid(*_sides(nodes)),
-    "torus": lambda nodes, _: torus(*_sides(nodes)),
-    "hypercube": lambda nodes, _: _hypercube(nodes),
-    "barbell": lambda nodes, _: _barbell(nodes),
-    "erdos-renyi": _erdos_renyi,
-    "geometric": _geometric,
-    "random-regular": _if_enough(
-        _DEGREE + 2,
-        lambda nodes, seed: random_regular(nodes, _DEGREE, seed=seed, connected="retry"),
-    ),
-    "watts-strogatz": _if_enough(
-        _DEGREE + 2,
-        lambda nodes, seed: watts_strogatz(nodes, _DEGREE, _REWIRING, seed=seed, connected="retry"),
-    ),
-    "barabasi-albert": _if_enough(
-        _ATTACHMENTS + 1, lambda nodes, seed: barabasi_albert(nodes, _ATTACHMENTS, seed=seed)
-    ),
+    "geometric": lambda nodes: (nodes, math.sqrt(2.0 * _crowded(nodes) / (math.pi * nodes))),
+    "random-regular": lambda nodes: (nodes, 4),
+    "watts-strogatz": lambda nodes: (nodes, 4, 0.1),
+    "barabasi-albert": lambda nodes: (nodes, 2),
 }
-NAMES = tuple(_ON_NODES)
+# With fewer nodes than this the graph is complete.
+_MIN_NODES = {"barbell": 4, "random-regular": 6, "watts-strogatz": 6, "barabasi-albert": 3}
+NAMES = tuple(_ARGUMENTS)

@@ -254,12 +254,12 @@ class Encoding:
         """Restore an encoding from the result of `to_dict`."""
         columns = []
         for each in content:
-            name, categories = str(each["name"]), each.get("categories")
-            if categories is not None:
-                columns.append(Column(name, tuple(map(str, categories))))
-                continue
-            scale = each["centre"], each["spread"], each.get("cut_off", math.inf)
-            columns.append(Column(name, None, *map(float, scale)))
+            if (categories := each.get("categories")) is not None:
+                column = Column(str(each["name"]), tuple(map(str, categories)))
+            else:
+                scale = each["centre"], each["spread"], each.get("cut_off", math.inf)
+                column = Column(str(each["name"]), None, *map(float, scale))
+            columns.append(column)
         return cls(tuple(columns))
 
 

@@ -168,8 +168,10 @@ class Schema:
                 continue
             if name not in known or known[name].categories is not None:
                 what = "is text" if name in known else "is not a feature"
-                declared = "categories were" if is_text else "a scale was"
-                raise DataError(f"{declared} declared for {name!r}, which {what}. Remove them.")
+                entry = "categories" if is_text else "a scale"
+                raise DataError(
+                    f"the schema declares {entry} for {name!r}, which {what}. Correct it."
+                )
         return Encoding(
             tuple(
                 column if column.categories else self.of_column(column.name) or column

@@ -132,7 +132,12 @@ class Problem(Objective):
     ) -> None:
         loss = Logistic() if loss is None else loss
         domain = Everywhere() if domain is None else domain
-        _check_choices(loss, penalty, domain, aggregate, empty_nodes, dtype)
+        check_kind("loss", loss, Loss, "a loss such as losses.Logistic()")
+        check_kind("domain", domain, Domain, "a domain such as domains.Ball(10.0)")
+        check_choice("aggregate", aggregate, Aggregate)
+        check_choice("empty_nodes", empty_nodes, EmptyNodes)
+        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")
         rows, targets = check_rows(X, y, np.dtype(dtype), assume_finite, copy)
         loss.check_targets(targets)
         weights = check_weights(sample_weight, rows.shape[0])
@@ -151,7 +156,7 @@ class Problem(Objective):
             "X": rows,
             "y": targets,
             "loss": loss,
-            "penalty": float(penalty),
+            "penalty": check_number("penalty", penalty, minimum=0.0),
             "domain": domain,
             "node_of_row": owners,
             "nodes": count,
@@ -505,15 +510,3 @@ def _arrays(value: Any) -> tuple[Array, ...]:
     if isinstance(value, np.ndarray):
         return (value,)
     return (value.data, value.indices, value.indptr) if is_sparse(value) else ()
-
-
-def _check_choices(
-    loss: Loss, penalty: float, domain: Domain, aggregate: str, empty_nodes: str, dtype: DTypeLike
-) -> None:
-    check_kind("loss", loss, Loss, "a loss such as losses.Logistic()")
-    check_kind("domain", domain, Domain, "a domain such as domains.Ball(10.0)")
-    check_number("penalty", penalty, minimum=0.0)
-    check_choice("aggregate", aggregate, Aggregate)
-    check_choice("empty_nodes", empty_nodes, EmptyNodes)
-    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")

@@ -32,14 +32,13 @@ def check_rows(
 
         rows = with_entries_once(csr_array(X, dtype=dtype, copy=copy))
     else:
-        rows = _dense_rows(X, dtype, copy)
-    try:
-        targets = np.array(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"y must hold numbers: {error}. Number your classes first, for example names, y = "
-            "np.unique(label, return_inverse=True); RandomWalkClassifier takes any labels."
-        ) from error
+        remedy = "Encode text as numbers first; walklearn train and tables.read_rows do that."
+        rows = _numbers("X", X, remedy, dtype=dtype, order="C", copy=copy or None)
+    remedy = (
+        "Number your classes first, for example names, y = np.unique(label, return_inverse=True); "
+        "RandomWalkClassifier takes any labels."
+    )
+    targets = _numbers("y", y, remedy, dtype=np.float64)
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"X must have shape (rows, features), both at least 1, got {rows.shape}.")
     count = rows.shape[0]
@@ -87,14 +86,11 @@ def with_entries_once(X: Any) -> Any:
     return X
 
 
-def _dense_rows(X: ArrayLike, dtype: np.dtype[Any], copy: bool) -> Array:
+def _numbers(name: str, values: ArrayLike, remedy: str, **settings: Any) -> Array:
     try:
-        return np.array(X, dtype=dtype, order="C", copy=copy or None)
+        return np.array(values, **settings)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"X must hold numbers in rows of equal length: {error}. Encode text as numbers first; "
-            "walklearn train and walklearn.tables.read_rows do that."
-        ) from error
+        raise ValueError(f"{name} must hold numbers: {error}. {remedy}") from error
 
 
 def finite_rows(rows: Any) -> NDArray[np.bool_]:
