@@ -18,7 +18,6 @@ from tests.node.small_network import in_process, log_lines
 from tests.node.test_hostile_input import Enemy
 from tests.node.test_joining import make, write_down
 from tests.running import until
-from walklearn.node.disk.database import StoreError
 from walklearn.node.process.logs import Log
 from walklearn.node.process.seals import Seals
 from walklearn.node.protocol.messages import (
@@ -156,22 +155,10 @@ def test_what_was_signed_holds_when_who_signed_it_is_struck_out(final: bool) -> 
 
 def test_the_disk_keeps_the_seals_of_what_it_tells_of() -> None:
     alice, bob, line = seals_of(ALICE), seals_of(BOB), line_of(ALICE)
-    kept = list[dict[Line, bytes]]()
-
-    def hear(updates: int) -> None:
-        told = Announcement(2, 1.0, True, line_of(ALICE, updates))
-        bob.checked_greeting(alice.on_greeting(Greeting("alice", PLAN, told)))
-
-    def fail(seals: object) -> None:
-        raise StoreError("the disk is full.")
-
-    hear(line.updates)
-    with pytest.raises(StoreError):
-        bob.write([line, None], fail)
-    for _ in range(2):
-        bob.write([line, None], lambda seals: kept.append(dict(seals)))
-    assert len(kept) == 1  # written once, and not before it could be
-    again = Seals(BOB, PLAN, lambda: ROSTER, Log("test", io.StringIO()), kept[0])
+    told = Announcement(2, 1.0, True, line)
+    bob.checked_greeting(alice.on_greeting(Greeting("alice", PLAN, told)))
+    kept = bob.known(line, None)
+    again = Seals(BOB, PLAN, lambda: ROSTER, Log("test", io.StringIO()), kept)
     receipt = Receipt(Outcome.OBSOLETE, newest=line)
     assert seals_of(CAROL).checks_receipt(again.on_receipt(receipt))
 
@@ -216,7 +203,7 @@ def test_a_line_that_is_renewed_here_is_on_the_disk_with_its_seal(tmp_path: Path
             token = renewed(arrived)
             leaving = Record(token.mark, token, Place.LEAVING, other.identity.fingerprint)
             runtime._keep_seals(leaving)
-            return token.line, runtime._store.seals()
+            return token.line, dict(runtime._store.seals)
 
     line, seals = asyncio.run(renew())
     assert friend.checks_receipt(Receipt(Outcome.OBSOLETE, newest=line, newest_seal=seals[line]))
@@ -327,7 +314,7 @@ def forget_who_is_struck_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def keep_no_seals(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Seals, "write", lambda seals, lines, keep: keep({}))
+    patch.setattr(Seals, "known", lambda seals, *lines: {})
 
 
 @pytest.mark.parametrize(

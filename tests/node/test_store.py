@@ -213,6 +213,7 @@ def test_a_damaged_store_is_noticed(path: Path) -> None:
         ("UPDATE record SET token = x'00'", "damaged"),
         ("UPDATE record SET place = 'nowhere'", "damaged"),
         ("UPDATE record SET newest = '[1]'", "damaged"),
+        ("UPDATE record SET seals = '[1]'", "damaged"),
         ("DROP TABLE record", "no such table"),
     ],
 )
@@ -231,16 +232,6 @@ def test_a_store_of_another_plan_is_noticed(path: Path) -> None:
         store.commit(record())
     with pytest.raises(StoreError, match="of another plan"):
         Store.open(path, replace(LIMITS, size=4))
-
-
-@pytest.mark.parametrize("change", ["line = '[1]'", "line = x'00'", "line = 'a b c d e'"])
-def test_seals_that_cannot_be_read_are_noticed(path: Path, change: str) -> None:
-    with Store.create(path, LIMITS) as store:
-        store.keep_seals({LINE: b"seal"})
-        assert store.seals() == {LINE: b"seal"}
-        store._connection.execute(f"UPDATE seals SET {change}")
-        with pytest.raises(StoreError, match="damaged"):
-            store.seals()
 
 
 # ── a full disk ──────────────────────────────────────────────────────────────────────────────
@@ -297,18 +288,6 @@ def test_a_full_disk_takes_what_fits_into_the_database(small_disk: Path) -> None
             store.commit(record(limits, updates))
         with Store.look(path, limits) as other:
             assert same(other.record, record(limits, 59))
-
-
-def test_a_full_disk_takes_seals_too(small_disk: Path) -> None:
-    path = small_disk / "node.sqlite"
-    with Store.create(path, LIMITS) as store:
-        store.keep_seals({LINE: b"0"})
-    with Store.open(path, LIMITS) as store:
-        store.keep_seals({LINE: b"0"})
-        fill(small_disk / "filler")
-        for number in range(300):
-            store.keep_seals({LINE: b"%d" % number})
-        assert store.seals() == {LINE: b"299"}
 
 
 def test_no_room_to_open_the_store_is_told(small_disk: Path) -> None:

@@ -43,7 +43,7 @@ MAX_NODES = 200  # processes that one machine runs
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Of graph and data; keys, noise and walk are never seeded.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("walklearn-up"),
-              show_default=True, help="For the nodes, the model and the picture.")  # fmt: skip
+              show_default=True, help="For the nodes and the model.")  # fmt: skip
 @click.option("--view", is_flag=True,
               help="Watch it on a page in the browser, kill nodes and start them.")  # fmt: skip
 @with_console
@@ -165,9 +165,8 @@ def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, console: Conso
 def _conclude(
     network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path, console: Console
 ) -> None:
-    """Print the table and whether all nodes agree, and write the model and the picture."""
+    """Print the table and whether all nodes agree, and write the model."""
     from walklearn.node.disk.kept_model import newest_model
-    from walklearn.node.trial.two_gaussians import draw
 
     rows = [
         [node.name, str(len(network.directories[number].neighbours())), str(node.updates),
@@ -182,8 +181,6 @@ def _conclude(
         raise click.ClickException("the nodes do not hold the same model: please report this.")
     trained, _ = newest_model(network.directories[there[0]])
     trained.save(out / "model", overwrite=True)
-    made, law = zip(*((node.updates, node.importance) for node in last.nodes), strict=True)
-    draw(trial, list(made), list(law), curve, out / "network.png")
     final = models[0]
     assert final is not None
     error = trial.error(final.model)
@@ -202,4 +199,4 @@ def _conclude(
         f"{who} hold the same final model, at ‖w − w*‖ = {error:.3g} after {final.updates} updates "
         f"(began at {curve[0][1]:.3g})."
     )
-    console.print(f"Picture: {out / 'network.png'}. Model: {out / 'model'}.")
+    console.print(f"Model: {out / 'model'}.")

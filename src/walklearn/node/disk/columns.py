@@ -60,6 +60,17 @@ def mark_in(text: str | None) -> Mark | None:
     return Mark(Line(int(updates), int(counter), reclaimer, walk), int(hop))
 
 
+def seals_out(seals: Mapping[Line, bytes]) -> str:
+    """The seals of lines as JSON."""
+    return json.dumps({mark_out(Mark(line, 0)): seal.hex() for line, seal in seals.items()})
+
+
+def seals_in(content: str) -> dict[Line, bytes]:
+    """The seals of lines, from this JSON."""
+    found = ((mark_in(line), seal) for line, seal in dict(json.loads(content)).items())
+    return {mark.line: bytes.fromhex(seal) for mark, seal in found if mark is not None}
+
+
 def kept_out(kept: Kept | None) -> bytes | None:
     """What the node keeps of its last visit, as bytes: a line of JSON, then the slopes."""
     if kept is None:

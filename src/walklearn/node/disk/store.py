@@ -26,7 +26,7 @@ import json
 import sqlite3
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +47,7 @@ from walklearn.node.disk.database import (
 )
 from walklearn.node.protocol.fields import MessageError
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.tokens import Limits, Line, Mark
+from walklearn.node.protocol.tokens import Limits, Line
 
 # The log of WAL mode holds so many tokens before it is emptied, which costs as much as two commits.
 _LOG_TOKENS, _PAGE = 16, 4096
@@ -57,21 +57,20 @@ CREATE TABLE record (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     newest TEXT, place TEXT NOT NULL, receiver TEXT, contributions INTEGER NOT NULL,
     token BLOB, token_file TEXT, final BLOB, final_file TEXT, counted TEXT NOT NULL,
-    memory BLOB NOT NULL, kept BLOB, ends TEXT NOT NULL
+    memory BLOB NOT NULL, kept BLOB, ends TEXT NOT NULL, seals TEXT NOT NULL
 );
 CREATE TABLE release (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     importance REAL NOT NULL, mechanism TEXT, noise TEXT, may_contribute INTEGER NOT NULL,
     record TEXT NOT NULL, rows TEXT NOT NULL
 );
-CREATE TABLE seals (line TEXT PRIMARY KEY, seal BLOB NOT NULL);
 """
 
 
 # One statement is its own transaction: a hop costs no more than this.
-_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO record VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _GET = (
-    "SELECT newest, place, receiver, contributions, counted, memory, kept, ends, "
+    "SELECT newest, place, receiver, contributions, counted, memory, kept, ends, seals, "
     "token, token_file, final, final_file FROM record"
 )
 
@@ -97,8 +96,8 @@ class Release:
 class Store:
     """The database of one node; `open` for the process that runs it, `look` for all others.
 
-    record: what was written last. counted: what the node has counted, to be written with the next
-    record; after `open`, what it had counted by then.
+    record: what was written last. counted: what the node has counted; seals: of the lines that the
+    record names. Both are written with the next record; after `open` they are as on the disk.
     """
 
     def __init__(self, path: Path, limits: Limits, lock: sqlite3.Connection | None) -> None:
@@ -109,7 +108,8 @@ class Store:
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         self.record = Record()
         self.counted: Mapping[str, Any] = {}
-        self._counted: Mapping[str, Any] = self.counted  # as it is on the disk
+        self.seals: Mapping[Line, bytes] = {}
+        self._written: Any = ({}, {})  # both, as they are on the disk
         self._pending: Record | None = None
         self._token: Body = NO_BODY
         self._final: Body = NO_BODY
@@ -202,29 +202,26 @@ class Store:
                 self._put(
                     (columns.mark_out(record.newest), record.place.value, record.receiver,
                      record.contributions, *token, *final, json.dumps(dict(self.counted)),
-                     memory, columns.kept_out(record.kept),
-                     json.dumps(dict(record.ends))),
+                     memory, columns.kept_out(record.kept), json.dumps(dict(record.ends)),
+                     columns.seals_out(self.seals)),
                 )  # fmt: skip
         except StoreError:
             for file in made:
                 file.unlink(missing_ok=True)
             raise
         self.record, self._token, self._final, self._pending = record, token, final, None
-        self._counted, self._memory = self.counted, memory
+        self._written, self._memory = (self.counted, self.seals), memory
         self._bodies.keep_only(self._token, self._final)
 
     def _put(self, row: tuple[Any, ...]) -> None:
-        self._with_room(lambda: self._connection.execute(_PUT, row))
-
-    def _with_room(self, write: Callable[[], object]) -> None:
         """Write; if the disk is full, empty the log and write again."""
         try:
-            write()
+            self._connection.execute(_PUT, row)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
                 raise
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            write()
+            self._connection.execute(_PUT, row)
 
     def later(self, record: Record) -> None:
         """Write the record with the next commit, or at the next `flush`."""
@@ -233,7 +230,7 @@ class Store:
     def flush(self) -> None:
         """Write what was left for later, if anything was, and what was counted since."""
         with self._one_at_a_time:
-            if self._pending is not None or self.counted != self._counted:
+            if self._pending is not None or (self.counted, self.seals) != self._written:
                 self._commit(self._pending or self.record)
 
     def _load(self) -> Record:
@@ -246,11 +243,12 @@ class Store:
         row = self._connection.execute(_GET).fetchone()
         if row is None:
             return Record()
-        newest, place, receiver, contributions, counted, memory, kept, ends, *bodies = row
+        newest, place, receiver, contributions, counted, memory, kept, ends, seals, *bodies = row
         self._token, self._final = (bodies[0], bodies[1]), (bodies[2], bodies[3])
         self._memory = memory
         try:
-            self.counted = self._counted = json.loads(counted)
+            self.counted, self.seals = json.loads(counted), columns.seals_in(seals)
+            self._written = (self.counted, self.seals)
             return Record(
                 newest=columns.mark_in(newest),
                 token=self._bodies.read(self._token),
@@ -264,30 +262,6 @@ class Store:
             )
         except (MessageError, LookupError, ValueError, TypeError, struct.error) as error:
             raise StoreError(f"{self.path} is damaged, or of another plan: {error}") from None
-
-    # ── seals ────────────────────────────────────────────────────────────────────────────────
-
-    def keep_seals(self, seals: Mapping[Line, bytes]) -> None:
-        """Write the seals of the lines that the next record tells of, instead of those before."""
-        with self._one_at_a_time, explained(self.path):
-            self._with_room(lambda: self._replace_seals(seals))
-
-    def _replace_seals(self, seals: Mapping[Line, bytes]) -> None:
-        rows = [(columns.mark_out(Mark(line, 0)), seal) for line, seal in seals.items()]
-        with self._connection as connection:  # all of it or nothing
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("DELETE FROM seals")
-            connection.executemany("INSERT INTO seals VALUES (?, ?)", rows)
-
-    def seals(self) -> dict[Line, bytes]:
-        """The seals that were written last, by the line that each is of."""
-        with explained(self.path):
-            rows = self._connection.execute("SELECT line, seal FROM seals").fetchall()
-        try:
-            found = [(columns.mark_in(line), bytes(seal)) for line, seal in rows]
-        except (ValueError, TypeError) as error:
-            raise StoreError(f"{self.path} is damaged: {error}") from None
-        return {mark.line: seal for mark, seal in found if mark is not None}
 
     # ── the release ──────────────────────────────────────────────────────────────────────────
 

@@ -85,7 +85,7 @@ class Runtime:
         self.rosters = Rosters(
             directory, self.transport, self._spawn, self.changed.set, self._reports.name, log
         )
-        self._seals = Seals(identity, self._plan.digest, self.rosters.current, log, store.seals())
+        self._seals = Seals(identity, self._plan.digest, self.rosters.current, log, store.seals)
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
         self._in_order = defaultdict[str, asyncio.Lock](asyncio.Lock)
@@ -142,10 +142,7 @@ class Runtime:
             self._timer.cancel()
         await self.transport.close()
         async with self._one_at_a_time:  # what the disk has begun it finishes
-            try:
-                self._keep_seals(self.state.record)
-            except (StoreError, DiskError) as error:
-                self._reports.disk_error(error)
+            self._keep_seals(self.state.record)
             return self.state.record.place is Place.GONE
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
@@ -231,10 +228,10 @@ class Runtime:
             raise
 
     def _keep_seals(self, record: Record) -> None:
-        """Write the seals of the record's lines, which must be provable after a restart too."""
+        """Let the next record bring its seals: they must be provable after a restart too."""
         if record.token is not None and record.place is Place.LEAVING:
             self._seals.on_token(record.token)  # if its line was renewed here, that is signed
-        self._seals.write((record.newest_line, record.final_line), self._store.keep_seals)
+        self._store.seals = self._seals.known(record.newest_line, record.final_line)
 
     def _fail(self, error: BaseException) -> None:
         """Let nothing happen from now on: what is on the disk is all that can be trusted."""

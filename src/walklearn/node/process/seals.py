@@ -8,7 +8,7 @@ Without a roster there are no seals, and neighbours are trusted as ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -55,11 +55,10 @@ class Seals:
         known: Mapping[Line, bytes] | None = None,
     ) -> None:
         self._identity, self._plan, self._roster, self._log = identity, plan_digest, roster, log
-        self._written = dict(known or {})
         self._lines: dict[Line, bytes] = {}
         self._begun: dict[_Beginning, bytes] = {}
         self._ends: dict[str, bytes] = {}
-        for line, seal in self._written.items():
+        for line, seal in (known or {}).items():
             self._keep(line, seal)
 
     # ── what is sent ─────────────────────────────────────────────────────────────────────────
@@ -91,14 +90,9 @@ class Seals:
             return receipt
         return replace(receipt, newest_seal=self._of_line(receipt.newest))
 
-    def write(
-        self, lines: Iterable[Line | None], keep: Callable[[Mapping[Line, bytes]], None]
-    ) -> None:
-        """Let the disk keep the seals of the lines that it is to tell of, if it does not yet."""
-        seals = {line: self._lines[line] for line in lines if line in self._lines}
-        if seals != self._written:
-            keep(seals)
-            self._written = seals
+    def known(self, *lines: Line | None) -> dict[Line, bytes]:
+        """The seals of these lines, as far as they are known."""
+        return {line: self._lines[line] for line in lines if line in self._lines}
 
     # ── what arrives ─────────────────────────────────────────────────────────────────────────
 

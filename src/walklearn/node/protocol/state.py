@@ -207,7 +207,15 @@ class State:
 
     def view(self, token: Token) -> View:
         """The walk's view of the network during a visit of this token."""
-        return self.learner.view(token.updates, _Announced(self))
+        announced = [self._announced(each) for each in self.neighbours]
+        return self.learner.view(token.updates, announced)
+
+    def _announced(self, neighbour: str) -> tuple[float, ...]:
+        """What a neighbour announced; the walk accepts a silent one whenever it is proposed."""
+        theirs = self.link(neighbour).theirs
+        if theirs is None or not self.is_usable(neighbour):
+            return (math.inf,)
+        return self.learner.plan.metropolis.announcement(theirs.importance, theirs.degree)
 
     def next_holder(self, number: int) -> tuple[str | None, bool]:
         """The neighbour with this number in `view`, None to stay; and whether it is silent.
@@ -302,24 +310,3 @@ class State:
     def link(self, neighbour: str) -> Link:
         """The link to this neighbour; an empty one if it is unknown."""
         return self.links.get(neighbour, Link())
-
-
-class _Announced(Sequence[tuple[float, ...]]):
-    """The announcements of a node's neighbours; a silent one is accepted whenever it is proposed.
-
-    Each is computed when it is read: a hop reads one.
-    """
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def __getitem__(self, place: Any) -> Any:
-        state = self._state
-        neighbour = state.neighbours[place]
-        theirs = state.link(neighbour).theirs
-        if theirs is None or not state.is_usable(neighbour):
-            return (math.inf,)
-        return state.learner.plan.metropolis.announcement(theirs.importance, theirs.degree)
-
-    def __len__(self) -> int:
-        return self._state.degree

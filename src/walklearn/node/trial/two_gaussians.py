@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -184,29 +183,3 @@ def _plan(
                       "max_rows = 1"]  # fmt: skip
     lines += ["[time_limits]", "hello_every_seconds = 1.0"]
     return "\n".join(lines) + "\n"
-
-
-def draw(
-    trial: Trial, updates: list[int], law: list[float], curve: list[tuple[int, float]], path: Path
-) -> None:
-    """Draw the error as it fell, and the graph with the updates that each node made.
-
-    law: what the updates are to be proportional to in the long run.
-    """
-    from matplotlib.figure import Figure
-
-    from walklearn.plots import visits as draw_visits
-
-    figure = Figure(figsize=(11.0, 4.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.plot(*zip(*curve, strict=True), color="#0072B2")
-    left.set(xlabel="updates", ylabel=r"distance to the optimum, $\|w - w^*\|$", yscale="log")
-    why_it_jumps = (
-        "the model as it was seen: each visit pulls it towards one node's rows,\n"
-        "so it jumps about the optimum, by less as the steps shrink"
-    )
-    left.set_title(why_it_jumps, fontsize="small")
-    left.grid(alpha=0.3)
-    draw_visits(trial.graph, updates, law, ax=right)
-    right.set_title("updates made by each node")
-    figure.savefig(path, dpi=120)
