@@ -495,7 +495,7 @@ def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "pattern"),
     [
         ("--epsilon -2 --delta 0.1 --walk uniform", r"epsilon .*-2\.0"),
         ("--epsilon 2 --delta 7 --walk uniform", r"delta .*7\.0"),
@@ -507,13 +507,13 @@ def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -
     ],
 )
 def test_privacy_that_cannot_be_is_refused(
-    place: Path, tmp_path: Path, options: str, message: str
+    place: Path, tmp_path: Path, options: str, pattern: str
 ) -> None:
     message = refusal(
         "train", *sites(place), "--drop", "city", "--feature-bound", "8", *TASK, *options.split(),
         "--out", tmp_path / "model",
     )  # fmt: skip
-    assert re.search(message, message)
+    assert re.search(pattern, message)
     assert not (tmp_path / "model").exists()
 
 
