@@ -522,7 +522,7 @@ def test_warns_of_steps_that_overshoot():
     assert "at 5 of 5 nodes" in bounded
     assert "bounces" in bounded
     assert "many more steps" in bounded
-    assert "Use c" not in bounded  # a falling step gets there by itself
+    assert "Use c" not in bounded  # a decreasing step becomes short enough
     anywhere = flat_problem(5, domains.Everywhere())
     assert "grow exponentially" in text(
         graph, anywhere, walks.Uniform(), PowerStep(8 * largest, 0.75)

@@ -50,20 +50,20 @@ def test_cores_records_and_replicates_change_nothing() -> None:
 
 def test_streams_of_nodes_begin_like_that_of_the_replicate() -> None:
     """The start is the replicate's in both; after one update the average is the start."""
-    own, shared = (
+    of_nodes, shared = (
         run(streams=streams, records=[1, 300], replicates=2) for streams in ("node", "replicate")
     )
-    np.testing.assert_array_equal(own.average_distance[:, 0], shared.average_distance[:, 0])
-    assert (own.models != shared.models).all()
-    assert (own.spec["streams"], shared.spec["streams"]) == ("node", "replicate")
+    np.testing.assert_array_equal(of_nodes.average_distance[:, 0], shared.average_distance[:, 0])
+    assert (of_nodes.models != shared.models).all()
+    assert (of_nodes.spec["streams"], shared.spec["streams"]) == ("node", "replicate")
 
 
 def test_a_node_releases_from_its_own_stream() -> None:
     mechanism = wl.privacy.Laplace(2.0, (1.0, 20.0))
     released = run(walk=wl.walks.Weighted(privacy=mechanism), streams="node").released
     assert released is not None
-    own = generators(node_seed(replicate_seed(np.random.SeedSequence(3), 0), 4)).walk
-    assert released[0, 4] == mechanism.release(PROBLEM.smoothness_constants[4], own)
+    source = generators(node_seed(replicate_seed(np.random.SeedSequence(3), 0), 4)).walk
+    assert released[0, 4] == mechanism.release(PROBLEM.smoothness_constants[4], source)
 
 
 def test_visits_keep_their_distribution() -> None:

@@ -274,10 +274,10 @@ def test_a_token_may_carry_the_model_alone(engine: Any) -> None:
     arguments: Any = {"steps": 30, "seed": 1, "records": [10, 30], "engine": engine}
     problem, graph, step = wl.Problem(X, y, penalty=1.0), wl.graphs.ring(6), wl.PowerStep(0.01)
     walk, alone = wl.walks.Uniform(), wl.updates.Sgd(step, average=False)
-    both = wl.simulate(problem, graph, walk, update=wl.updates.Sgd(step), **arguments)
+    averaged = wl.simulate(problem, graph, walk, update=wl.updates.Sgd(step), **arguments)
     single = wl.simulate(problem, graph, walk, update=alone, **arguments)
-    np.testing.assert_array_equal(single.models, both.models)
+    np.testing.assert_array_equal(single.models, averaged.models)
     np.testing.assert_array_equal(single.averages, single.models)
     np.testing.assert_array_equal(single.average_gap, single.gap)
-    assert (both.averages != both.models).any()
+    assert (averaged.averages != averaged.models).any()
     assert [spec.name for spec in alone.token_arrays(problem)] == ["model"]

@@ -15,20 +15,20 @@ GRAPH = wl.graphs.ring(5)
 X, Y = np.eye(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
 NOISE = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=2)
 IN_THE_CLEAR = Disclosure(reveals_rows=True)
-SCALED = Disclosure(scaled_by="Hungry()")
+SCALED = Disclosure(scaled_by="Stating()")
 
 
-class Hungry(walks.Jumping):
+class Stating(walks.Jumping):
     """A wrapper with its own statement of its disclosure."""
 
-    word: Disclosure | None = None
+    stated: Disclosure | None = None
 
     @property
     def disclosure(self) -> Disclosure | None:
-        return self.word
+        return self.stated
 
 
-class Silent(walks.Uniform):
+class Unstated(walks.Uniform):
     """States no disclosure."""
 
     @property
@@ -36,7 +36,7 @@ class Silent(walks.Uniform):
         return None
 
 
-class Teller(walks.Uniform):
+class Revealing(walks.Uniform):
     """States that it reveals rows, and takes no mechanism."""
 
     @property
@@ -50,30 +50,32 @@ def simulate(walk: walks.Walk) -> wl.Trace:
                        privacy=NOISE)  # fmt: skip
 
 
-@pytest.mark.parametrize("word", [IN_THE_CLEAR, SCALED, None], ids=str)
-def test_the_disclosure_of_a_wrapper_counts(word: Disclosure | None) -> None:
+@pytest.mark.parametrize("stated", [IN_THE_CLEAR, SCALED, None], ids=str)
+def test_the_disclosure_of_a_wrapper_counts(stated: Disclosure | None) -> None:
     with pytest.raises(ValueError, match=r"in the clear|true L_i|claimed"):
-        simulate(Hungry(walks.Uniform(), word=word))
+        simulate(Stating(walks.Uniform(), stated=stated))
 
 
 def test_a_wrapper_cannot_deny_what_the_walk_inside_reveals() -> None:
-    outer = Hungry(walks.Weighted(), word=Disclosure())
+    outer = Stating(walks.Weighted(), stated=Disclosure())
     assert disclosure_of(outer).is_unprotected
     assert reveals_rows(outer)
     with pytest.raises(ValueError, match="in the clear"):
         check_protectable(outer)
     with pytest.raises(ValueError, match="true L_i"):
-        check_protectable(Hungry(walks.Uniform(normalise=True), word=Disclosure()))
+        check_protectable(Stating(walks.Uniform(normalise=True), stated=Disclosure()))
 
 
 def test_privacy_is_claimed_for_a_wrapper_that_reveals_nothing() -> None:
-    assert simulate(Hungry(walks.Uniform(), word=Disclosure())).privacy["model"] != "in the clear"
+    assert (
+        simulate(Stating(walks.Uniform(), stated=Disclosure())).privacy["model"] != "in the clear"
+    )
 
 
 @pytest.mark.parametrize(
     ("walk", "match"),
-    [(Silent(), "Silent"), (Teller(), "takes no mechanism")],
-    ids=["silent", "teller"],
+    [(Unstated(), "Unstated"), (Revealing(), "takes no mechanism")],
+    ids=["unstated", "revealing"],
 )
 def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> None:
     private = {"epsilon": 1.0, "delta": 0.01, "feature_bound": 1.0}
@@ -82,16 +84,16 @@ def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("walk", "word"),
+    ("walk", "text"),
     [
-        (Silent(), "unknown"),
-        (Teller(), "in the clear"),
+        (Unstated(), "unknown"),
+        (Revealing(), "in the clear"),
         (walks.Uniform(normalise=True), "true L_i"),
     ],
-    ids=["silent", "teller", "normalised"],
+    ids=["unstated", "revealing", "normalised"],
 )
-def test_a_model_lists_what_is_not_protected(walk: walks.Walk, word: str) -> None:
-    assert any(word in sentence for sentence in privacy_of(walk)["not_protected"])
+def test_a_model_lists_what_is_not_protected(walk: walks.Walk, text: str) -> None:
+    assert any(text in sentence for sentence in privacy_of(walk)["not_protected"])
     assert "constant of their" in " ".join(privacy_of(walks.Uniform())["protected"])
     assert "constant of their" not in " ".join(privacy_of(walk)["protected"])
 

@@ -277,8 +277,8 @@ class RandomAnnouncement(walks.Weighted):
     """Announces the importance with noise of its own."""
 
     def announce(self, objective: Any, node: int, degree: int, rng: Any) -> tuple[float, ...]:
-        own = 1.0 + rng.random()
-        return own / degree, own
+        value = 1.0 + rng.random()
+        return value / degree, value
 
 
 class Alternating(walks.Uniform):
@@ -388,8 +388,8 @@ class Leaky(walks.Weighted):
     """Announces the true L_i, whatever its mechanism."""
 
     def announce(self, objective: Any, node: int, degree: int, rng: Any) -> tuple[float, ...]:
-        own = float(objective.smoothness(node))
-        return own / degree, own
+        value = float(objective.smoothness(node))
+        return value / degree, value
 
 
 class LeakyScale(walks.Weighted):

@@ -332,13 +332,13 @@ class Exact(wl.privacy.Gaussian):
 
 
 def test_no_privacy_is_claimed_for_a_mechanism_with_its_own_draw() -> None:
-    own = Exact(5.0, (1.0, 136.0))
+    exact = Exact(5.0, (1.0, 136.0))
     problem = wl.Problem(*wl.datasets.two_gaussians(10, dimension=3, seed=1), penalty=1.0)
-    ring, walk = wl.graphs.ring(10), walks.Weighted(privacy=own)
+    ring, walk = wl.graphs.ring(10), walks.Weighted(privacy=exact)
     with pytest.raises(ValueError, match="Override `curve`"):
         wl.simulate(problem, ring, walk, step_size=wl.PowerStep(0.1), steps=5, seed=1)
     with pytest.raises(ValueError, match="Override `curve`"):
-        wl.privacy.Ledger(3).charge("importance", own)
+        wl.privacy.Ledger(3).charge("importance", exact)
 
     class Free(wl.privacy.ModelNoise):
         def epsilon(self, delta: float) -> float:
