@@ -171,10 +171,9 @@ def test_theory_is_computed_on_request() -> None:
         stated = each.description
         instance = draw_instance(stated["graph"], stated["problem"], 3, RUN, 2)
         walk = wl.walks.Weighted()
-        if method == "private":  # of the release that the run itself drew
-            walk = wl.walks.Weighted(
-                privacy=calibrate("laplace", epsilon=3.0, delta=0.0, bounds=(1.0, 300.0))
-            )
+        if method == "private":  # with the release of the run
+            laplace = calibrate("laplace", epsilon=3.0, delta=0.0, bounds=(1.0, 300.0))
+            walk = wl.walks.Weighted(privacy=laplace)
             own = generators(replicate_seed(stream(3, RUN, 2, WALK), 0)).walk
             own.random()
             instance.problem.domain.sample(2, own)

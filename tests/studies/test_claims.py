@@ -232,6 +232,12 @@ def test_slope(power: float, word: str) -> None:
     assert verdict.verdict == word
 
 
+def rank_claim(count: int) -> Claim:
+    claim = read('kind = "rank"\ntext = "t"\nmethods = ["uniform"]')
+    graphs = tuple(f"g{place}" for place in range(count))
+    return replace(claim, graphs=graphs, step_sizes=("printed",))
+
+
 def rank_tables(predictions: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
     graphs = [f"g{place}" for place in range(len(predictions))]
     records = pd.concat(
@@ -251,8 +257,7 @@ def rank_tables(predictions: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
      ([7, 7, 7, 7, 7], 0.0, "does not hold"), ([math.nan] * 5, math.nan, "undecided")],
 )  # fmt: skip
 def test_rank(predictions: list[float], value: float, word: str) -> None:
-    claim = read('kind = "rank"\ntext = "t"\nmethods = ["uniform"]')
-    claim = replace(claim, graphs=("g0", "g1", "g2", "g3", "g4"), step_sizes=("printed",))
+    claim = rank_claim(5)
     (row,) = judge([claim], *rank_tables(predictions)).to_dict("records")
     assert row["ratio"] == pytest.approx(value, nan_ok=True)
     assert row["verdict"] == word
@@ -260,8 +265,7 @@ def test_rank(predictions: list[float], value: float, word: str) -> None:
 
 
 def test_rank_takes_the_instances_that_all_graphs_have() -> None:
-    claim = read('kind = "rank"\ntext = "t"\nmethods = ["uniform"]')
-    claim = replace(claim, graphs=("g0", "g1", "g2"), step_sizes=("printed",))
+    claim = rank_claim(3)
     records, facts = rank_tables([1, 2, 3])
     for graph, left_out in (("g0", 3), ("g2", 5)):  # no noise would do there, say
         records = records[(records["graph"] != graph) | (records["instance"] != left_out)]

@@ -39,11 +39,11 @@ def command(*arguments: str) -> list[str]:
 
 
 def wait_for_cells(folder: Path, running: subprocess.Popen[str]) -> None:
-    def happens() -> bool:
+    def is_finished() -> bool:
         assert running.poll() is None, running.communicate()
         return bool(cells_in(folder))
 
-    wait_until(happens, "a finished cell", seconds=100)
+    wait_until(is_finished, "a finished cell", seconds=100)
 
 
 def cells_in(folder: Path) -> dict[str, int]:
@@ -137,12 +137,9 @@ def test_bad_input_has_exit_code_2(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"engine": "spark"}, "engine .*spark"),
-        ({"cores": 0}, "cores .* 0"),
-        ({"address": "here:1"}, 'address .*"ray"'),
-    ],
-)
+    [({"engine": "spark"}, "engine .*spark"), ({"cores": 0}, "cores .* 0"),
+     ({"address": "host:1"}, 'address .*"ray"')],
+)  # fmt: skip
 def test_invalid_engines(tmp_path: Path, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run_study(Study.from_text(SMALL), tmp_path / "out", **options)

@@ -55,13 +55,13 @@ def test_a_loss_that_needs_an_argument_is_not_named_alone() -> None:
         LOSSES.remove("scaled")
 
 
-def test_what_a_table_says() -> None:
-    told = {
+def test_settings_of_a_table() -> None:
+    table = {
         "data": "heterogeneous_rows", "rows": 45, "split": "random", "penalty": 0.5,
         "spread": 0.1, "loss": {"name": "huber", "threshold": 2.0}, "aggregate": "node-mean",
         "domain": {"box": [-1.0, 2.0]},
     }  # fmt: skip
-    problem = drawn(told).problem
+    problem = drawn(table).problem
     assert problem.loss == Huber(2.0)
     assert problem.domain == Box(-1.0, 2.0)
     assert (problem.aggregate, problem.penalty, len(problem.X)) == ("node-mean", 0.5, 45)
@@ -87,7 +87,7 @@ def test_features_are_clipped_to_a_public_bound() -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "loss"), [("breast_cancer", 569, "logistic"), ("diabetes", 442, "squared")]
 )
-def test_collected_data_are_dealt_out_anew(name: str, rows: int, loss: str) -> None:
+def test_collected_data_get_new_owners(name: str, rows: int, loss: str) -> None:
     table = {"data": name, "penalty": 0.1, "aggregate": "mean", "split": "similarity"}
     first, second = (draw_instance(ER, table, 1, RUN, instance).problem for instance in (0, 1))
     assert len(first.X) == len(second.X) == rows
@@ -119,7 +119,7 @@ def test_some_rows_of_collected_data() -> None:
         draw_instance(ER, {**table, "rows": 2000}, 1, RUN, 0)
 
 
-def test_worlds_are_cache_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instances_are_cached_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, problem = {"family": "ring", "nodes": 5}, {"data": "two_gaussians", "penalty": 1}
     monkeypatch.setattr(instances, "_cache", type(instances._cache)())
     kept = cached_instance(graph, problem, 1, RUN, 0)

@@ -14,6 +14,7 @@ import pytest
 from tests.running import run, started, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
 from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells
+from tests.studies.test_workers import processes
 from walklearn.studies import Results, Study, run_study
 
 # A cluster of two workers that lives until its standard input is closed.
@@ -64,18 +65,14 @@ def test_a_running_cluster_that_loses_a_worker(
 
 
 def busy_workers(ancestor: int) -> list[int]:
-    """The cluster's processes that are at a task: "ray::perform"."""
-    parents, names = {}, {}
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(directory.name)] = int(
-                (directory / "stat").read_text().rpartition(")")[2].split()[1]
-            )
-            names[int(directory.name)] = (directory / "cmdline").read_text()
-        except (OSError, ValueError):
-            continue
+    """The cluster's processes that perform a task: "ray::perform"."""
+    known = processes()
 
     def descends(process: int) -> bool:
-        return process == ancestor or (process in parents and descends(parents[process]))
+        return process == ancestor or (process in known and descends(known[process][0]))
 
-    return [each for each in names if names[each].startswith("ray::perform") and descends(each)]
+    return [
+        process
+        for process, (_, program) in known.items()
+        if program.startswith("ray::perform") and descends(process)
+    ]

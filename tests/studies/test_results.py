@@ -85,9 +85,8 @@ def test_claims_are_judged_at_the_end(tmp_path: Path) -> None:
     study = Study.from_text(SMALL.replace("instances = 4", "instances = 12") + CLAIM)
     results = run_study(study, tmp_path, cores=1)
     verdicts = results.verdicts()
-    assert verdicts[["better", "worse", "replicates"]].to_numpy().tolist() == [
-        ["weighted", "uniform", 12]
-    ]
+    (row,) = verdicts[["better", "worse", "replicates"]].to_numpy().tolist()
+    assert row == ["weighted", "uniform", 12]
     gaps = results.records().query("updates == 200").groupby("method")["gap"].mean()
     assert verdicts["ratio"][0] == pytest.approx(gaps["uniform"] / gaps["weighted"])
     assert set(verdicts["cells"][0]) == {cell.hash for cell in study.cells()}
@@ -189,7 +188,13 @@ def test_notes_warn_of_every_problem(tmp_path: Path) -> None:
     text = text.replace("constant = 0.1", "constant = 1000.0")
     tuned = TUNED.replace("[0.001, 0.01, 0.1, 1.0]", "[1e-9, 1e-8]")
     study = Study.from_text(text + INFEASIBLE + 'infeasible = "skip"\n' + oracle + narrow + tuned)
-    warnings = notes(run_study(study, tmp_path, cores=1))
+    results = run_study(study, tmp_path, cores=1)
+    assert results.finished_count == len(study.cells())
+    assert "private" not in set(results.records()["method"])
+    facts = results.facts().set_index("method").loc["private"]
+    assert facts["infeasible"].all()
+    assert np.isfinite(facts["floor"]).all()
+    warnings = notes(results)
     for start in (
         "ring, two, printed, uniform: 4 of 4 instances diverged",
         "ring, two, printed, private: no noise reaches (ε, δ) = (3, 0.03) on 4 of 4 instances",
@@ -199,16 +204,6 @@ def test_notes_warn_of_every_problem(tmp_path: Path) -> None:
     ):
         assert any(note.startswith(start) for note in warnings), start
     assert notes(Results(tmp_path, {"cells": {}})) == []
-
-
-def test_infeasible_cells_have_facts_and_no_records(tmp_path: Path) -> None:
-    study = Study.from_text(SMALL + INFEASIBLE + 'infeasible = "skip"\n')
-    results = run_study(study, tmp_path, cores=1)
-    assert results.finished_count == 3
-    assert "private" not in set(results.records()["method"])
-    facts = results.facts().set_index("method").loc["private"]
-    assert facts["infeasible"].all()
-    assert np.isfinite(facts["floor"]).all()
 
 
 def test_notes_name_the_constant_as_its_grid_does(tmp_path: Path) -> None:

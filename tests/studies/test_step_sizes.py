@@ -28,22 +28,13 @@ aggregate = "mean"
 uniform = { walk = "uniform" }
 weighted = { walk = "weighted" }
 gossip = { gossip = "asynchronous" }
-[methods.private]
-walk = "weighted"
-mechanism = "laplace"
-epsilon = 1.0
-delta = 0.0
-bounds = [1.0, 9.0]
+private = { walk = "weighted", mechanism = "laplace", epsilon = 1, delta = 0, bounds = [1, 9] }
 [step_sizes]
 """
 
 
-def study(steps: str) -> Study:
-    return Study.from_text(STUDY + steps, "study.toml")
-
-
 def test_relative_constants_are_divided_by_the_smoothness_of_the_steps() -> None:
-    relative = study("half = { constant = 0.5, exponent = 0, relative = true }")
+    relative = Study.from_text(STUDY + "half = { constant = 0.5, exponent = 0, relative = true }")
     uniform, weighted, gossip, private = (run(cell) for cell in relative.cells())
     graph, rows = relative.graphs["ring"], relative.problems["rows"]
     instance = draw_instance(graph, rows, 1, RUN, 0)
@@ -62,12 +53,9 @@ def test_relative_constants_are_divided_by_the_smoothness_of_the_steps() -> None
 
 def test_a_horizon_of_its_own() -> None:
     """After one update the longest step that helps is best; it is too long later on."""
-    tables = (
-        "soon = { constants = [0.1, 3.0], exponent = 0, relative = true, tuning_instances = 9, "
-        "tuning_updates = 1 }\n"
-        "late = { constants = [0.1, 3.0], exponent = 0, relative = true, tuning_instances = 9 }"
-    )
-    cells = [cell for cell in study(tables).cells() if cell.method == "uniform"]
+    steps = "constants = [0.1, 3.0], exponent = 0, relative = true, tuning_instances = 9"
+    tables = f"soon = {{ {steps}, tuning_updates = 1 }}\nlate = {{ {steps} }}"
+    cells = [cell for cell in Study.from_text(STUDY + tables).cells() if cell.method == "uniform"]
     soon, late = (json.loads(run(cell).facts["tuning"][0]) for cell in cells)
     assert late["constant"] == 0.1
     assert soon["errors"][1] < 100 * soon["errors"][0]
@@ -78,14 +66,11 @@ def test_a_horizon_of_its_own() -> None:
     ("steps", "message"),
     [
         ("a = { constant = 1.0, relative = 1 }", "step_sizes.a.relative"),
-        (
-            "a = { constants = [1.0], tuning_updates = 0 }",
-            "step_sizes.a.tuning_updates",
-        ),
+        ("a = { constants = [1.0], tuning_updates = 0 }", "step_sizes.a.tuning_updates"),
         ("a = { constant = 1.0, tuning_updates = 9 }", "step_sizes.a.tuning_updates"),
     ],
 )
 def test_bad_steps_are_named(steps: str, message: str) -> None:
-    with pytest.raises(StudyError, match="line 25") as caught:
-        study(steps)
+    with pytest.raises(StudyError, match="line 20") as caught:
+        Study.from_text(STUDY + steps, "study.toml")
     assert message in str(caught.value)

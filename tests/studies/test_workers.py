@@ -24,16 +24,23 @@ PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 CELL = "small: ring, two, own, printed"
 
 
-def workers_of(parent: int) -> list[int]:
-    """The process IDs of the parent's worker processes."""
-    workers = []
+def processes() -> dict[int, tuple[int, str]]:
+    """The parent and the command line of every process."""
+    known = {}
     for directory in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
             words = (directory / "stat").read_text().rpartition(")")[2].split()
-            program = (directory / "cmdline").read_text()
-            if int(words[1]) == parent and "walklearn.studies.worker" in program:
-                workers.append(int(directory.name))
-    return workers
+            known[int(directory.name)] = int(words[1]), (directory / "cmdline").read_text()
+    return known
+
+
+def workers_of(parent: int) -> list[int]:
+    """The process IDs of the parent's worker processes."""
+    return [
+        process
+        for process, (ancestor, program) in processes().items()
+        if ancestor == parent and "walklearn.studies.worker" in program
+    ]
 
 
 def is_running(process: int) -> bool:
@@ -105,7 +112,7 @@ def test_killed_workers_lose_nothing(tmp_path: Path, count: int) -> None:
     ],
     ids=["exits", "is killed", "runs out of memory", "grows beyond its limit", "leaves a child"],
 )
-def test_a_task_is_tried_again_and_then_given_up(
+def test_a_task_is_repeated_a_few_times(
     tmp_path: Path, study_with: Callable[[str], Study], fault: str
 ) -> None:
     once = study_with("if first:\n" + "".join(f"    {line}\n" for line in fault.splitlines()))
@@ -192,7 +199,7 @@ def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_workers_end_with_their_parent(tmp_path: Path, sent: signal.Signals) -> None:
-    """Also in the middle of a task that takes minutes."""
+    """Workers also end in the middle of a task that takes minutes."""
     (tmp_path / "slow_walks.py").write_text(
         "import os, time\n"
         "from walklearn.walks import Uniform as Slow\n"

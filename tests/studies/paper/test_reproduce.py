@@ -47,14 +47,9 @@ def tiny(name: str) -> Study:
         for key, table in study.methods.items()
         if name != "price" or table.get("epsilon", 1) in (1, 32)
     }
-    return replace(
-        study,
-        graphs=graphs,
-        problems=problems,
-        methods=methods,
-        step_sizes=steps,
-        quick_changes={"instances": 2, "updates": 40, "records": 4, "tuning_instances": 1},
-    )
+    quick = {"instances": 2, "updates": 40, "records": 4, "tuning_instances": 1}
+    return replace(study, graphs=graphs, problems=problems, methods=methods, step_sizes=steps,
+                   quick_changes=quick)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +73,7 @@ def done(shrunk: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_each_has_its_picture_twice(done: tuple[Path, Result], name: str) -> None:
+def test_each_has_two_picture_files(done: tuple[Path, Result], name: str) -> None:
     folder = done[0] / name
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     picture = (folder / f"{name}.svg").read_text(encoding="utf-8")
@@ -105,7 +100,7 @@ def test_figure_1_is_kept_as_points(done: tuple[Path, Result], name: str) -> Non
     assert points["panel"].nunique() == 2
 
 
-def test_every_row_of_every_table_says_where_it_comes_from(done: tuple[Path, Result]) -> None:
+def test_every_row_of_every_table_has_its_provenance(done: tuple[Path, Result]) -> None:
     files = sorted(done[0].rglob("*.parquet"))
     assert {file.parent.name for file in files} >= {"cells", "facts", "nodes", "edges", *RUN}
     for file in files:
@@ -157,7 +152,7 @@ def test_stored_results_are_read_by_a_new_process(done: tuple[Path, Result]) -> 
     assert result.stdout.split() == ["False", "fig3", "True", "False", "memory-private", "True"]
 
 
-def test_what_is_finished_is_not_computed_again(done: tuple[Path, Result], shrunk: None) -> None:
+def test_finished_cells_are_not_computed_again(done: tuple[Path, Result], shrunk: None) -> None:
     out, _ = done
     cells = sorted((out / "slope" / "cells").iterdir())
     before = [cell.stat().st_mtime_ns for cell in cells]
@@ -198,7 +193,7 @@ def test_unknown_figure_exits_with_2_and_the_list() -> None:
     assert all(name in result.stderr for name in NAMES)
 
 
-def test_a_place_that_cannot_be_written_to(tmp_path: Path, shrunk: None) -> None:
+def test_a_directory_that_cannot_be_written(tmp_path: Path, shrunk: None) -> None:
     (tmp_path / "file").write_text("in the way")
     for name in ("fig1a", "slope"):
         result = call(name, "--quick", "--cores", "1", "--out", tmp_path / "file" / "results")
@@ -220,7 +215,7 @@ def test_results_of_another_version_are_found_before_anything_is_written(
         assert [file.name for file in out.rglob("*")] == [old, "about.json"]
 
 
-def test_an_engine_that_cannot_be_had_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_an_invalid_engine_is_found_before_anything_is_written(tmp_path: Path) -> None:
     result = call("fig1a", "slope", "--address", "somewhere:1", "--out", tmp_path / "results")
     assert result.exit_code == 2
     assert "address" in result.output

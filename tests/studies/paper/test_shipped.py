@@ -44,13 +44,9 @@ def test_a_shipped_study_is_large_enough_and_has_a_quick_version(study: Study) -
 
 @pytest.mark.parametrize(
     ("wanted", "names"),
-    [
-        ([], list(NAMES)),
-        (["fig2"], ["fig2a", "fig2b"]),
-        (["map", "fig1"], ["fig1a", "fig1b", "map"]),
-        (["fig3", "fig3"], ["fig3"]),
-    ],
-)
+    [([], list(NAMES)), (["fig2"], ["fig2a", "fig2b"]), (["fig3", "fig3"], ["fig3"]),
+     (["map", "fig1"], ["fig1a", "fig1b", "map"])],
+)  # fmt: skip
 def test_select(wanted: list[str], names: list[str]) -> None:
     assert select(wanted) == names
 

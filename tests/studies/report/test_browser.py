@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, it obeys its switches, it says nothing to the console."""
+"""The page in a real browser: it draws figures, its controls work, and the console stays empty."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def drawn(chrome: Chrome, page: Path) -> Chrome:
     return unfolded(chrome, page)
 
 
-def said(chrome: Chrome) -> list[Any]:
-    """What the console has been told since the last call."""
+def console(chrome: Chrome) -> list[Any]:
+    """Messages on the console since the last call."""
     return list(chrome.get_log("browser"))  # type: ignore[no-untyped-call]
 
 
@@ -48,7 +48,7 @@ def test_everything_is_drawn_and_the_console_stays_silent(drawn: Chrome) -> None
     kinds = {block["kind"] for block in data(drawn).values()}
     assert kinds == {"lines", "map", "bars"}
     assert len(plots) == len(drawn.find_elements("css selector", ".plot svg.main-svg:first-child"))
-    assert said(drawn) == []
+    assert console(drawn) == []
 
 
 def data(chrome: Chrome) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_verdicts_are_there_and_can_be_filtered(drawn: Chrome) -> None:
     assert all(row.is_displayed() for row in rows)
 
 
-def test_verdicts_sort_within_their_claim_and_say_where_they_come_from(drawn: Chrome) -> None:
+def test_verdicts_sort_within_their_claim_and_name_their_rows(drawn: Chrome) -> None:
     button = drawn.find_element("css selector", "[data-sort=estimate]")
     group = "#verdict-table tbody:nth-of-type(1) tr.row"
     for direction in (1, -1):
@@ -123,7 +123,7 @@ def test_the_legend_hides_and_shows_by_key_too(drawn: Chrome) -> None:
     wait_until(lambda: lines(drawn, block) == before, "the line is back")
 
 
-def test_switches_change_what_is_drawn(drawn: Chrome) -> None:
+def test_controls_change_the_figure(drawn: Chrome) -> None:
     from selenium.webdriver.support.select import Select
 
     block = block_named(drawn, "Convergence")
@@ -148,7 +148,7 @@ def test_switches_change_what_is_drawn(drawn: Chrome) -> None:
     assert len(cells) == sum(len(each["updates"]) for each in columns.values())
 
 
-def test_numbers_can_be_taken_along(drawn: Chrome, tmp_path: Path) -> None:
+def test_numbers_can_be_downloaded(drawn: Chrome, tmp_path: Path) -> None:
     drawn.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
@@ -168,25 +168,30 @@ def test_dark_is_dark_in_figures_too(drawn: Chrome) -> None:
         "return [getComputedStyle(document.body).backgroundColor, block.layout.font.color]"
     )
     drawn.execute_script("document.querySelector('.plot').scrollIntoView()")
-    seen = {}
+    colours = {}
     for _ in range(3):
         drawn.execute_script("arguments[0].click()", toggle)
-        seen[toggle.text.split()[-1]] = drawn.execute_script(script)
-    assert seen["Light"] == seen["Auto"]  # the browser prefers light here
-    assert brightness(seen["Dark"][0]) < 60 < 200 < brightness(seen["Light"][0])
-    assert brightness(seen["Light"][1]) < 60 < 200 < brightness(seen["Dark"][1])
+        colours[toggle.text.split()[-1]] = drawn.execute_script(script)
+    assert colours["Light"] == colours["Auto"]  # the browser prefers light
+    assert luminance(colours["Dark"][0]) < 0.05 < 0.6 < luminance(colours["Light"][0])
+    assert luminance(colours["Light"][1]) < 0.05 < 0.6 < luminance(colours["Dark"][1])
 
 
-def brightness(colour: str) -> float:
-    red, green, blue = (float(part) for part in colour.strip("rgba()").split(",")[:3])
-    return 0.299 * red + 0.587 * green + 0.114 * blue
+def luminance(colour: str) -> float:
+    """The relative luminance of WCAG 2, between 0 and 1."""
+    parts = [float(part) / 255 for part in colour.strip("rgba()").split(",")[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+              for part in parts]  # fmt: skip
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_the_system_may_prefer_dark(drawn: Chrome) -> None:
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
     drawn.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     script = "return getComputedStyle(document.body).backgroundColor"
-    wait_until(lambda: brightness(drawn.execute_script(script)) < 60, "the page follows the system")
+    wait_until(
+        lambda: luminance(drawn.execute_script(script)) < 0.05, "the page follows the system"
+    )
     drawn.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
@@ -234,18 +239,10 @@ def test_every_control_has_a_name_and_text_stands_out(drawn: Chrome) -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of WCAG 2; 4.5 is what running text needs."""
-
-    def luminance(colour: str) -> float:
-        parts = [float(part) / 255 for part in colour.strip("rgba()").split(",")[:3]]
-        linear = [
-            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-        ]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
+    """The contrast ratio of WCAG 2; running text needs 4.5."""
     dark, light = sorted([luminance(one), luminance(other)])
     return (light + 0.05) / (dark + 0.05)
 
 
 def test_the_console_was_silent_to_the_end(drawn: Chrome) -> None:
-    assert said(drawn) == []
+    assert console(drawn) == []

@@ -1,4 +1,4 @@
-"""The page as a file: nothing fetched, every number found again in the stored rows."""
+"""The page as a file: nothing is fetched, and every number is in the stored rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def without_scripts(text: str) -> str:
     return re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
 
 
-def test_nothing_is_fetched_and_only_our_scripts_may_run(text: str) -> None:
+def test_nothing_is_fetched_and_only_the_page_s_scripts_can_run(text: str) -> None:
     assert text.count("<script>") == 1  # ours, which unpacks Plotly's
     assert len(text) < 4_000_000
     own = without_scripts(text)
@@ -61,7 +61,7 @@ def test_texts_are_escaped(text: str) -> None:
     assert html.escape(HOSTILE).replace("&#x27;", "&#39;") in own
 
 
-def test_numbers_are_found_again_in_the_file_that_is_named(drawn: Section, page: Path) -> None:
+def test_numbers_are_those_of_the_named_file(drawn: Section, page: Path) -> None:
     """The last mean of each series of the convergence curves is that of its stored rows."""
     (curves,) = (block for block in drawn.blocks if block.heading == "Convergence")
     series = [one for figure in curves.figures for one in figure.series]
@@ -74,17 +74,15 @@ def test_numbers_are_found_again_in_the_file_that_is_named(drawn: Section, page:
     assert len(series) > 8
 
 
-def test_every_series_names_files_that_are_there(blocks: dict[str, Any], page: Path) -> None:
-    series = [
-        one for block in blocks.values() for figure in block["figures"] for one in figure["series"]
-    ]
-    assert series
-    for one in series:
-        for file in one["source"].split(", "):
-            assert (page.parent / file).is_file(), file
+def test_every_series_names_existing_files(blocks: dict[str, Any], page: Path) -> None:
+    figures = [figure for block in blocks.values() for figure in block["figures"]]
+    sources = {one["source"] for figure in figures for one in figure["series"]}
+    assert sources
+    for file in ", ".join(sources).split(", "):
+        assert (page.parent / file).is_file(), file
 
 
-def test_verdicts_are_those_that_are_stored(results: Results, drawn: Section, page: Path) -> None:
+def test_verdicts_are_the_stored_ones(results: Results, drawn: Section, page: Path) -> None:
     stored = results.verdicts()
     rows = [row for claim in drawn.claims for row in claim.rows]
     assert [row.verdict for row in rows] == stored["verdict"].tolist()
@@ -128,11 +126,7 @@ def test_the_cost_of_a_target_agrees_with_the_verdict(results: Results, drawn: S
     verdicts = results.verdicts().query("kind == 'cost-to-target' and graph == 'er'")
     compared = 0
     for row in verdicts.itertuples():
-        figure = next(
-            one
-            for one in bars.figures
-            if one.of.items() >= {"graph": "er", "problem": row.problem}.items()
-        )
+        figure = bars.panel("", graph="er", problem=row.problem)
         spent = {one.name: one.plain()["columns"] for one in figure.series}
         worse, better = (spent[name][f"{row.cost} median"][0] for name in (row.worse, row.better))
         if worse is not None and better is not None:
@@ -163,22 +157,21 @@ def test_figures_that_suit_the_study(drawn: Section) -> None:
 @pytest.mark.parametrize(
     ("figure", "heading"),
     [
-        ('kind = "convergence"', None),
+        ('kind = "convergence"', ""),
         ('kind = "scatter"\nx = "spectral_gap"', "Measured error against spectral gap"),
         ('kind = "tradeoff"\nx = "epsilon"', "Error against ε"),
         ('kind = "map"\nx = "penalty"\ny = "variance"', "Ratio of errors by problem"),
         ('kind = "cost"', "Cost of reaching a target"),
     ],
 )
-def test_a_study_may_say_what_comes_first(
-    results: Results, tmp_path: Path, figure: str, heading: str | None
+def test_a_study_can_select_its_first_figure(
+    results: Results, tmp_path: Path, figure: str, heading: str
 ) -> None:
     shutil.copytree(results.directory, tmp_path / "everything")
     text = results.study.text + f"\n[figure]\n{figure}\n"
     (tmp_path / "everything" / "study.toml").write_text(text, encoding="utf-8")
     blocks = section(Results.open(tmp_path / "everything"), tmp_path).blocks
-    common = ["Convergence"]
-    assert [block.heading for block in blocks] == ([heading] if heading else []) + common
+    assert [block.heading for block in blocks] == [*filter(None, [heading]), "Convergence"]
 
 
 def test_several_studies_on_one_page(tmp_path: Path, results: Results) -> None:

@@ -50,7 +50,7 @@ def draw(picture: Picture) -> Canvas:
     coloured = None
     for axes, (block, figure) in zip(grid.flat, panels, strict=False):
         coloured = _DRAW[block.kind](axes, block, figure) or coloured
-        title = textwrap.fill(figure.title, int(15 * picture.panel[0]))
+        title = textwrap.fill(figure.title, int(16 * picture.panel[0]))
         axes.set_title(title, fontsize="small")
     for axes in grid.flat[len(panels) :]:
         axes.remove()
