@@ -1,4 +1,4 @@
-"""A cell's tables are what `simulate` gives on its instances, wherever its parts were run."""
+"""The tables of a cell are the results of `simulate` on its instances, in any parts."""
 
 from __future__ import annotations
 

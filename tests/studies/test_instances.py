@@ -1,4 +1,4 @@
-"""Instances are drawn from the seed alone, and hold what their tables say."""
+"""Instances are drawn from the seed alone, as their tables describe."""
 
 from __future__ import annotations
 

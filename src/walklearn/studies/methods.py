@@ -42,10 +42,10 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
         return _walk(walk, table, problem_table, problem)
     bases = WALKS.names_of(Metropolis, also=table.get("base"))
     base = WALKS[table.choice("base", bases, walk().walk.name)]
-    own = [key for key in inspect.signature(walk).parameters if key != "walk"]
+    outer_keys = [key for key in inspect.signature(walk).parameters if key != "walk"]
     outer = arguments(walk, table, ["walk", "base", "update", *_walk_keys(base), *_ALSO],
                       excluded=["walk"])  # fmt: skip
-    plain = {key: value for key, value in table.items() if key not in (*own, "base")}
+    plain = {key: value for key, value in table.items() if key not in (*outer_keys, "base")}
     inner = CheckedTable(plain, table.source, table.path)
     inside: Any = _walk(base, inner, problem_table, problem)
     return walk(walk=inside, **outer)

@@ -76,9 +76,9 @@ def arguments(
     anything = f"given, as {name_of_function} needs it", lambda _: True
     for name, parameter in known.items():
         annotation = getattr(parameter.annotation, "__name__", parameter.annotation)
-        wanted, fits = _TYPES.get(annotation, anything)
+        expected, fits = _TYPES.get(annotation, anything)
         needed = parameter.default is inspect.Parameter.empty
-        table.value(name, *([] if needed else [None]), wanted=wanted, fits=fits)
+        table.value(name, *([] if needed else [None]), wanted=expected, fits=fits)
     return {name: table[name] for name in known if name in table}
 
 
@@ -118,8 +118,8 @@ def domain_of(table: CheckedTable) -> tuple[Domain, float]:
     """
     if "domain" not in table:
         return Everywhere(), 0.0
-    given = table.get("domain")
-    if not isinstance(given, Mapping) or Ball.name not in given:
+    value = table.get("domain")
+    if not isinstance(value, Mapping) or Ball.name not in value:
         return read_named(table, "domain", DOMAINS), 0.0
     inner = table.table("domain")
     inner.only(["ball", "relative"], "a ball")

@@ -139,11 +139,11 @@ def _judge_pairs(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdi
 def _judge_slope(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
     for method in claim.methods:
         verdict = replace(reading, better=method, interval=_PERCENTILE)
-        verdict, found = _with_cells(verdict, cells, (method,))
-        if not found:
+        verdict, stored = _with_cells(verdict, cells, (method,))
+        if not stored:
             yield verdict
             continue
-        (runs,) = found
+        (runs,) = stored
         exponent, updates = float(runs.only_value("exponent")), runs.table("updates")[0]
         late = updates >= SLOPE_WINDOW * updates[-1]
         verdict = replace(
@@ -159,13 +159,13 @@ def _judge_rank(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdic
 
     for method in claim.methods:
         verdict = replace(reading, better=method, worse=claim.by, interval=_PERCENTILE)
-        verdict, found = _with_cells(verdict, cells, (method,), claim.graphs)
-        facts = [fact for runs in found if (fact := runs.fact(claim.by)) is not None]
-        if not found or len(facts) < len(found):
+        verdict, stored = _with_cells(verdict, cells, (method,), claim.graphs)
+        facts = [fact for runs in stored if (fact := runs.fact(claim.by)) is not None]
+        if not stored or len(facts) < len(stored):
             yield replace(verdict, cells=[])
             continue
-        for point in _points(claim, verdict, found):
-            errors = [runs.error_at(verdict.metric, "updates", point) for runs in found]
+        for point in _points(claim, verdict, stored):
+            errors = [runs.error_at(verdict.metric, "updates", point) for runs in stored]
             measured = pandas.concat(errors, axis=1, join="inner")  # instances of all graphs
             predicted = np.stack([fact.loc[measured.index] for fact in facts], axis=1)
             ranked = replace(verdict, at=point, threshold=0.0, replicates=len(measured))

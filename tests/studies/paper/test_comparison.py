@@ -1,4 +1,4 @@
-"""The picture of the demonstration says what came, whatever that is."""
+"""The headline of the demo follows from its results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def results(*errors: float) -> list[Result]:
 
 
 @pytest.mark.parametrize(
-    ("errors", "says"),
+    ("errors", "words"),
     [
         ((0.32, 0.57, 2.1, 9.5e-10), "updates a walk with memory is more than 10⁸ times closer"),
         ((3.0, 4.0, 5.0, 0.2), "is more than 10 times closer to f*"),  # 15: never rounded up
@@ -34,8 +34,10 @@ def results(*errors: float) -> list[Result]:
         ((3.0, 4.0, 5.0, 0.0), "updates: the paper's walks, gossip, and a walk with memory"),
     ],
 )
-def test_the_headline_is_what_came(errors: tuple[float, ...], says: str, tmp_path: Path) -> None:
+def test_the_headline_follows_from_the_errors(
+    errors: tuple[float, ...], words: str, tmp_path: Path
+) -> None:
     runs = results(*errors)
-    assert says in headline(runs)
+    assert words in headline(runs)
     draw(runs, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -31,7 +31,7 @@ def test_tally_counts_readings_and_gives_the_range() -> None:
     ]
 
 
-def test_readings_are_those_of_the_last_point_and_equal_ones_are_told_once() -> None:
+def test_readings_of_the_last_point_and_equal_lists_once() -> None:
     table = pd.concat(
         [
             verdicts(at=10.0, verdict="undecided"),
@@ -54,7 +54,7 @@ def test_readings_are_those_of_the_last_point_and_equal_ones_are_told_once() -> 
     [("slope", "slope of f(w) − f*"), ("cost-to-target", "updates until f(w) − f* is reached"),
      ("rank", "rank correlation with f(w) − f* after 100 updates")],
 )  # fmt: skip
-def test_every_kind_says_what_it_is_judged_by(kind: str, measure: str) -> None:
+def test_the_measure_of_every_kind(kind: str, measure: str) -> None:
     assert readings(verdicts(kind=kind))[0][1] == measure
 
 

@@ -37,7 +37,7 @@ def walk(update: Any, steps: int) -> Walker:
     ("noisy", "plain"),
     [(NoisySgd, wl.updates.Sgd(STEP)), (NoisySaga, wl.updates.Saga(STEP))],
 )
-def test_without_noise_they_are_what_they_are_named_after(noisy: Any, plain: Any) -> None:
+def test_without_noise_they_are_sgd_and_saga(noisy: Any, plain: Any) -> None:
     ours, theirs = (
         wl.simulate(PROBLEM, GRAPH, wl.walks.Uniform(), update=update, steps=200, seed=1, records=1,
                     engine="reference", progress=False).models
@@ -47,7 +47,7 @@ def test_without_noise_they_are_what_they_are_named_after(noisy: Any, plain: Any
 
 
 @pytest.mark.parametrize("kind", [NoisySgd, NoisySaga])
-def test_a_node_tells_something_as_often_as_it_was_priced_for(kind: Any) -> None:
+def test_a_node_releases_as_often_as_its_budget_allows(kind: Any) -> None:
     update = kind(3.0, 1e-5, clip=1.0, contributions=3, step_size=STEP)
     assert update.noise.max_contributions == 3
     assert update.noise.delta(3.0) <= 1e-5
@@ -61,7 +61,7 @@ def test_a_node_tells_something_as_often_as_it_was_priced_for(kind: Any) -> None
     assert moves == (kind is not NoisySgd)  # with memory the last release is used again
 
 
-def test_every_arm_meets_the_same_noise() -> None:
+def test_all_updates_get_the_same_noise() -> None:
     first = [
         walk(kind(3.0, 1e-5, 1.0, 3, STEP), 1).token.update["model"]
         for kind in (NoisySgd, NoisySaga)

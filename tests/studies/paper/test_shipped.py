@@ -1,4 +1,4 @@
-"""The shipped studies say what they are, and can be chosen by name."""
+"""The shipped studies are complete, and can be chosen by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study with everything that a page can show, and texts that would like to run."""
+"""A study with everything that a page can show, and with texts that are scripts."""
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 

@@ -1,4 +1,4 @@
-"""Bands: what is in the middle, and how far it may be off."""
+"""Summaries of runs: centres and their intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from walklearn.studies.report.bands import all_bands, panels, summary
 from walklearn.studies.report.figures import Series
 
 
-def test_instances_are_what_is_averaged(results: Results) -> None:
+def test_averages_are_over_instances(results: Results) -> None:
     """A cell's bands are those of its stored rows, taken instance by instance."""
     records = results.records()
     for cell in all_bands(records, results.facts(), str)[:5]:
@@ -56,7 +56,7 @@ def test_few_instances_have_no_band() -> None:
     assert all(np.isfinite(enough[f"{centre} lower"]) for centre in ("mean", "median"))
 
 
-def test_the_bootstrap_agrees_with_the_normal_law() -> None:
+def test_the_bootstrap_agrees_with_the_normal_distribution() -> None:
     """For 400 normal values the interval is mean ± 1.96 s/√n, up to the error of 2000 resamples.
 
     Its ends are quantiles of 2000 draws, with a standard error of 0.06 s/√n; five of them are
@@ -69,7 +69,7 @@ def test_the_bootstrap_agrees_with_the_normal_law() -> None:
     assert upper == pytest.approx(values.mean() + 1.96 * error, abs=0.3 * error)
 
 
-def test_titles_say_what_differs(results: Results) -> None:
+def test_titles_name_the_differences(results: Results) -> None:
     cells = all_bands(results.records(), results.facts(), str)
     series = [Series("one", {}, "")]
     titles = [figure.title for figure in panels(cells, lambda _: series)]

@@ -1,4 +1,4 @@
-"""Pictures: matplotlib shows the numbers that the page shows, and says what they are."""
+"""Pictures of matplotlib show the numbers of the page, with captions."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ COMPARE = {
 }
 
 
-def test_a_picture_can_be_drawn_of_every_block_and_says_what_it_shows(drawn: Section) -> None:
+def test_every_block_has_a_picture_with_its_captions(drawn: Section) -> None:
     for block in drawn.blocks:
         canvas = draw(Picture([block], columns=2))
         canvas.savefig(BytesIO(), format="png", dpi=40)  # many warnings come only now
@@ -144,7 +144,7 @@ def test_a_number_of_a_series_gives_it_its_colour_and_dash() -> None:
     assert (other.get_color(), other.get_linestyle()) == (COLOURS[2], "--")
 
 
-def test_what_has_no_place_on_a_logarithmic_axis_leaves_a_hole() -> None:
+def test_numbers_below_zero_leave_gaps_on_a_logarithmic_axis() -> None:
     series = line(x=[1.0, 2.0, 3.0], y=[1.0, 0.0, math.inf])
     (drawn,) = draw(Picture([lines_of(series)])).axes[0].containers
     np.testing.assert_array_equal(drawn[0].get_ydata(), [1.0, np.nan, np.nan])

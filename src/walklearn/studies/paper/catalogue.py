@@ -28,15 +28,15 @@ STUDIES = (
 NAMES = (*COMPUTED, *STUDIES)
 
 
-def select(wanted: Sequence[str]) -> list[str]:
+def select(names: Sequence[str]) -> list[str]:
     """Return the chosen names in the order of the paper; a prefix such as fig2 selects several."""
-    for name in wanted:
+    for name in names:
         if not name or not any(known.startswith(name) for known in NAMES):
             raise ValueError(
                 f"there is no figure or study {name!r}. Choose from {', '.join(NAMES)}, or give "
                 "the start of several names, such as fig2."
             )
-    return [known for known in NAMES if not wanted or known.startswith(tuple(wanted))]
+    return [known for known in NAMES if not names or known.startswith(tuple(names))]
 
 
 def shipped_study(name: str) -> Study:

@@ -43,7 +43,7 @@ CALIBRATED_AT = np.linspace(0.25, 10.0, 40)
 SHOWN: tuple[Bounds, ...] = ((50.0, 100.0), (10.0, 100.0))
 
 _FLOOR, _LIMIT = "floor", "limit"
-# Lines of the same number share a colour; the dash tells how they were computed.
+# Lines of the same number share a colour; the dash shows how they were computed.
 _DASHES = {"exactly": 0, "by the paper's lemma": 1, "clamped to the bounds": 2, _LIMIT: 3}
 _BLACK_DOTS = 4 * len(COLOURS) - 1
 _NOTE = (

@@ -78,14 +78,14 @@ class Unclamped(Metropolis):
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Hop by the sizes of the scores, and never between nodes whose scores differ in sign."""
-        own, places = view.own_announcement[0], view.announced
-        sizes = [(abs(each[0]),) for each in places]
-        by_size = view._replace(own_announcement=(abs(own),), announced=sizes)
+        score, scores = view.own_announcement[0], view.announced
+        sizes = [(abs(each[0]),) for each in scores]
+        by_size = view._replace(own_announcement=(abs(score),), announced=sizes)
         hop = super().hop(by_size, token, state, draws)
         if hop.node == view.node:
             return hop
         place = int(np.searchsorted(view.neighbours, hop.node))
-        same_sign = (own > 0) == (places[place][0] > 0)
+        same_sign = (score > 0) == (scores[place][0] > 0)
         return hop if same_sign else hop._replace(node=view.node, messages=0)
 
     def _drawn(self, values: Vector | None) -> Vector:
