@@ -1,8 +1,4 @@
-"""Connectedness of a graph, and whether it is bipartite.
-
->>> component_labels(np.array([0, 1, 2, 2]), np.array([1, 0])).tolist()
-[0, 0, 1]
-"""
+"""Connectedness of graphs, and bipartite graphs."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn

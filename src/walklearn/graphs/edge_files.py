@@ -4,14 +4,6 @@ Nodes are names or numbers, separated by spaces, tabs, commas or semicolons; # a
 a file may be compressed by gzip. Further columns, such as weights or times, and edges from a node
 to itself are left out with a warning: a walk can stay anyway. Repeated edges count once, in either
 direction. A first line of words that occur on no other line is a header.
-
->>> import pathlib, tempfile
->>> with tempfile.TemporaryDirectory() as folder:
-...     path = pathlib.Path(folder, "edges.txt")
-...     _ = path.write_text("% as published\\n7\\t3\\n3\\t12\\n")
-...     pairs, names = read_pairs(path)
->>> pairs.tolist(), names
-([[1, 0], [0, 2]], ['3', '7', '12'])
 """
 
 from __future__ import annotations

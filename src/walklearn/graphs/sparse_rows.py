@@ -2,9 +2,6 @@
 
 The neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`. Both arrays are of int32, which
 halves what a walk reads from memory and is what SciPy searches.
-
->>> row_of_each_entry(np.array([0, 1, 3, 4])).tolist()
-[0, 1, 1, 2]
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias

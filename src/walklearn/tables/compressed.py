@@ -1,13 +1,4 @@
-"""Files that may be compressed by gzip, whatever their names.
-
->>> import gzip, pathlib, tempfile
->>> with tempfile.TemporaryDirectory() as folder:
-...     path = pathlib.Path(folder, "edges.txt.gz")
-...     _ = path.write_bytes(gzip.compress(b"0 1"))
-...     with open_text(path) as file:
-...         print(file.read())
-0 1
-"""
+"""Files that may be compressed by gzip, whatever their names."""
 
 from __future__ import annotations
 

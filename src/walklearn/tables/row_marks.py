@@ -3,9 +3,8 @@
 A mark covers all cells of a row and nothing else, so it does not depend on the columns that a run
 uses or on their scales. The order of rows and columns, the names of columns and the notation of
 numbers, of missing cells and of dates of ISO 8601 do not matter; a cell that was changed, added or
-removed does. A column that names the node
-of a row is no cell of the row: such a row has two marks, with that column and without it. Sparse
-rows are hashed with the positions of their entries.
+removed does. A column that names the node of a row is no cell of the row: such a row has two marks,
+with that column and without it. Sparse rows are hashed with the positions of their entries.
 
 Numbers are hashed in single precision, so a float32 copy of a row is recognised. Rows with equal
 cells have equal marks. Rows that still differ in single precision collide with probability 2⁻⁶⁴,

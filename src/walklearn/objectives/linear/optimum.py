@@ -88,8 +88,7 @@ def minimise(problem: Problem) -> Optimum:
     model = _newton(problem, _near(problem, start, low, high), low, high)
     curved = problem  # strictly convex if the minimiser is unique
     if isinstance(domain, Ball) and np.linalg.norm(model) > domain.radius:
-        model, multiplier = _on_the_sphere(problem, domain.radius, start)
-        curved = _with_ridge(problem, multiplier)
+        model, curved = _on_the_sphere(problem, domain.radius, start)
     _check_stationary(problem, model)
     model.setflags(write=False)
     unique = _is_unique(curved, model, start, _free(problem, model, low, high))
@@ -276,12 +275,8 @@ def _free(
     return ~(held_low | held_high)
 
 
-def _with_ridge(problem: Problem, multiplier: float) -> Problem:
-    return problem._changed(penalty=problem.penalty + multiplier, copy=False)
-
-
-def _on_the_sphere(problem: Problem, radius: float, start: Vector) -> tuple[Vector, float]:
-    """Compute the minimiser over the ball and its multiplier μ, if a minimiser lies outside.
+def _on_the_sphere(problem: Problem, radius: float, start: Vector) -> tuple[Vector, Problem]:
+    """Compute the minimiser over the ball, if one lies outside, and the problem with penalty + μ.
 
     ‖w(μ)‖ falls with μ, 1/‖w(μ)‖ nearly linearly, and μ ≤ ‖∇f(0)‖ / radius by convexity. If
     ‖w(μ)‖ is within the ball for a tiny μ, a shorter minimiser lies inside: μ = 0.
@@ -290,21 +285,22 @@ def _on_the_sphere(problem: Problem, radius: float, start: Vector) -> tuple[Vect
 
     last = [start]
 
-    def solve(multiplier: float) -> Vector:
-        last[0] = _newton(_with_ridge(problem, multiplier), last[0], -np.inf, np.inf)
-        return last[0]
+    def solve(multiplier: float) -> Problem:
+        ridged = problem._changed(penalty=problem.penalty + multiplier, copy=False)
+        last[0] = _newton(ridged, last[0], -np.inf, np.inf)
+        return ridged
 
     def excess(multiplier: float) -> float:
-        return 1.0 / radius - 1.0 / max(float(np.linalg.norm(solve(multiplier))), 1e-300)
+        solve(multiplier)
+        return 1.0 / radius - 1.0 / max(float(np.linalg.norm(last[0])), 1e-300)
 
     largest = float(np.linalg.norm(problem.full_gradient(np.zeros_like(start)))) / radius
     highest, lowest = largest * (1 + 1e-9), 1e-12 * largest
     solve(highest)
     if excess(lowest) <= 0:
-        return last[0], 0.0
-    multiplier = float(brentq(excess, lowest, highest, xtol=1e-15 * largest, rtol=1e-14))
-    model = solve(multiplier)
-    return model * (radius / np.linalg.norm(model)), multiplier
+        return last[0], problem
+    ridged = solve(float(brentq(excess, lowest, highest, xtol=1e-15 * largest, rtol=1e-14)))
+    return last[0] * (radius / np.linalg.norm(last[0])), ridged
 
 
 def _check_stationary(problem: Problem, model: Vector) -> None:

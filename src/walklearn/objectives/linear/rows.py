@@ -1,10 +1,4 @@
-"""Checks of rows, targets, weights and owners, each of which returns a new array.
-
->>> check_weights([1.0, 2.0, -1.0], rows=3)
-Traceback (most recent call last):
-    ...
-ValueError: sample_weight must be finite and not negative, but row 2 has weight -1.
-"""
+"""Checks of rows, targets, weights and owners, each of which returns a new array."""
 
 from __future__ import annotations
 
