@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
+from tests.privacy.textbook import upper_tail
 from walklearn import privacy
 from walklearn.privacy.accounting import curves as accounting
 from walklearn.privacy.accounting.incomplete_gamma import log_gamma_ratio, log_kernel, log_tails
+from walklearn.privacy.limits import Bounds
 
 FIFTY_DIGITS = 50
 TINY = np.finfo(float).tiny
@@ -23,7 +25,7 @@ TINY = np.finfo(float).tiny
 
 
 def exact_tails(shape: mp.mpf, log_x: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
-    """P and Q of the Gamma law by its power series, or by the continued fraction far above."""
+    """P and Q of the Gamma distribution by its power series, or by a continued fraction."""
     if log_x > mp.log(shape + 1) + 8:
         return mp.mpf(1), mp.mpf(0)
     x = mp.exp(log_x)
@@ -51,23 +53,10 @@ def exact_tails(shape: mp.mpf, log_x: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
     return 1 - upper, upper
 
 
-def exact_gamma(epsilon: float, theta: float, bounds: tuple[float, float]) -> tuple[mp.mpf, mp.mpf]:
-    """(lemma δ, tight δ) of the Gamma mechanism."""
-    return _exact(epsilon, theta, bounds, None)
-
-
-def exact_clamped(
-    epsilon: float, theta: float, bounds: tuple[float, float], clamp: tuple[float, float]
-) -> mp.mpf:
-    return _exact(epsilon, theta, bounds, clamp)[1]
-
-
-def _exact(
-    epsilon: float,
-    theta: float,
-    bounds: tuple[float, float],
-    clamp: tuple[float, float] | None,
+def exact_gamma(
+    epsilon: float, theta: float, bounds: Bounds, clamp: Bounds | None = None
 ) -> tuple[mp.mpf, mp.mpf]:
+    """(lemma δ, tight δ) of the Gamma mechanism."""
     with mp.workdps(FIFTY_DIGITS + 30):
         a, b = mp.mpf(bounds[1]) / mp.mpf(theta), mp.mpf(bounds[0]) / mp.mpf(theta)
         middle = mp.loggamma(a) - mp.loggamma(b)
@@ -117,12 +106,12 @@ def test_clamped_gamma_against_fifty_digits(theta: float, clamp: tuple[float, fl
     bounds = (1.0, 10.0)
     for epsilon in (0.0, 0.5, 2.26, 3.0, 20.0):
         found = float(accounting.gamma_delta(epsilon, theta, bounds, clamp))
-        assert_just_above(found, exact_clamped(epsilon, theta, bounds, clamp))
+        assert_just_above(found, exact_gamma(epsilon, theta, bounds, clamp)[1])
     pure = float(accounting.clamped_gamma_pure_epsilon(theta, bounds, clamp))
     assert accounting.gamma_delta(pure * (1 + 1e-12), theta, bounds, clamp) == 0
     if pure < 300:
-        assert exact_clamped(pure, theta, bounds, clamp) == 0
-        assert exact_clamped(pure * (1 - 1e-9), theta, bounds, clamp) > 0
+        assert exact_gamma(pure, theta, bounds, clamp)[1] == 0
+        assert exact_gamma(pure * (1 - 1e-9), theta, bounds, clamp)[1] > 0
 
 
 # Found by trying 4,594 random points: these were below the truth by up to 5e-14 of it.
@@ -146,7 +135,7 @@ def test_clamped_gamma_is_never_below_the_truth() -> None:
         points.append((ratio, theta, 10 ** generator.uniform(-2, 1.6), (low, high)))
     for ratio, theta, epsilon, clamp in points:
         case = (float(epsilon), float(theta), (1.0, float(ratio)), clamp)
-        assert_just_above(float(accounting.gamma_delta(*case)), exact_clamped(*case))
+        assert_just_above(float(accounting.gamma_delta(*case)), exact_gamma(*case)[1])
 
 
 @pytest.mark.parametrize("shape", [1e-200, 1e-22, 1e-6, 0.3, 15.9, 16.1, 300.0, 1.9e4, 2.1e4, 1e6])
@@ -304,12 +293,8 @@ def test_laplace(scale: float, epsilon: float, high: float, wider: bool) -> None
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
 def test_analytic_gaussian(sigma: float, epsilon: float) -> None:
     with mp.workdps(FIFTY_DIGITS):
-        width, s, e = mp.mpf(1), mp.mpf(sigma), mp.mpf(epsilon)
-        exact = mp.ncdf(width / (2 * s) - e * s / width) - mp.exp(e) * mp.ncdf(
-            -width / (2 * s) - e * s / width
-        )
-        found = float(accounting.gaussian_delta(epsilon, sigma, (1.0, 2.0)))
-        assert_just_above(found, exact)
+        mechanism = privacy.Gaussian(sigma, (1.0, 2.0), None)
+        assert_just_above(mechanism.delta(epsilon), exact_additive(mechanism, epsilon))
 
 
 def test_truncated_laplace_closed_form() -> None:
@@ -323,18 +308,6 @@ def test_truncated_laplace_closed_form() -> None:
     assert accounting.laplace_delta(5.0, 1.0, bounds, cut=0.9) == 1
 
 
-def upper(kind: str, t: np.ndarray, value: float, noise: float, cut: float) -> np.ndarray:
-    """P(v + Z ≥ t), written from the textbook."""
-    z = (t - value) / noise
-    if kind == "gaussian":
-        return np.asarray(special.ndtr(-z))
-    plain = np.where(z > 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
-    if kind == "laplace":
-        return plain
-    beyond = 0.5 * math.exp(-cut / noise)
-    return np.clip((plain - beyond) / (1 - 2 * beyond), 0, 1)
-
-
 @pytest.mark.parametrize("kind", ["laplace", "truncated-laplace", "gaussian"])
 @pytest.mark.parametrize("clamp", [(1.0, 5.0), (0.5, 20.0), (2.0, 3.0), (3.5, 9.0)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
@@ -344,22 +317,19 @@ def test_additive_against_all_half_lines(
 ) -> None:
     """A clamped output exceeds t ≤ h as the unclamped one does: take the best t, both ways."""
     bounds, cut = (1.0, 5.0), 6.0
+    mechanism = {
+        "laplace": privacy.Laplace(noise, bounds, clamp),
+        "truncated-laplace": privacy.TruncatedLaplace(noise, cut, bounds, clamp),
+        "gaussian": privacy.Gaussian(noise, bounds, clamp),
+    }[kind]
     ends = [end for v in bounds for end in (v - cut, v + cut) if clamp[0] < end < clamp[1]]
     t = np.append(np.linspace(*clamp, 200_001), ends)
-    low, high = (upper(kind, t, v, noise, cut) for v in bounds)
+    low, high = (upper_tail(mechanism, t, v) for v in bounds)
     # Sets {R ≥ t}, and {R ≤ t} = 1 − {R > t}.
-    brute = max(
-        0.0,
-        float(np.max(high - math.exp(epsilon) * low)),
-        float(np.max((1 - low) - math.exp(epsilon) * (1 - high))),
-    )
-    found = {
-        "laplace": lambda: accounting.laplace_delta(epsilon, noise, bounds, clamp),
-        "truncated-laplace": lambda: accounting.laplace_delta(epsilon, noise, bounds, clamp, cut),
-        "gaussian": lambda: accounting.gaussian_delta(epsilon, noise, bounds, clamp),
-    }[kind]()
-    assert float(found) == pytest.approx(brute, abs=1e-8)
-    assert float(found) >= brute - 1e-12
+    excess = high - math.exp(epsilon) * low, (1 - low) - math.exp(epsilon) * (1 - high)
+    brute = max(0.0, float(np.max(excess)))
+    assert mechanism.delta(epsilon) == pytest.approx(brute, abs=1e-8)
+    assert mechanism.delta(epsilon) >= brute - 1e-12
 
 
 # dp-accounting as a second opinion.
@@ -394,8 +364,8 @@ def test_dp_accounting_agrees(kind: str) -> None:
         assert pld.get_delta_for_epsilon(epsilon) == pytest.approx(float(curve(epsilon)), abs=2e-7)
 
 
-def test_dp_accounting_from_the_law_itself() -> None:
-    """The clamped Gamma cut into 4000 cells, its atoms kept: nothing of ours but the law."""
+def test_dp_accounting_from_the_distribution_itself() -> None:
+    """The clamped Gamma cut into 4000 cells, its atoms kept, without our code."""
     from dp_accounting.pld import privacy_loss_distribution
 
     bounds, theta = (1.0, 3.0), 0.7
@@ -474,7 +444,7 @@ def test_calibrated_claims_are_true(
         if not gamma:
             truth = exact_additive(mechanism, epsilon)
         elif bounds[1] / mechanism.noise < 1e4:  # above, the oracle takes minutes
-            truth = _exact(epsilon, mechanism.noise, mechanism.bounds, mechanism.clamp)[1]
+            _, truth = exact_gamma(epsilon, mechanism.noise, mechanism.bounds, mechanism.clamp)
         else:
             return
         assert truth <= mp.mpf(delta) * (1 + mp.mpf(10) ** -12)

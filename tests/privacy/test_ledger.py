@@ -15,13 +15,7 @@ import pytest
 
 from walklearn.privacy.accounting.composition import Charge, Release, compose
 from walklearn.privacy.accounting.ledger import AlreadyReleasedError, BudgetExceededError, Ledger
-from walklearn.privacy.mechanisms import (
-    ClampedGamma,
-    Gamma,
-    Gaussian,
-    Laplace,
-    TruncatedLaplace,
-)
+from walklearn.privacy.mechanisms import ClampedGamma, Gamma, Gaussian, Laplace, TruncatedLaplace
 from walklearn.privacy.mechanisms.calibration import calibrate
 from walklearn.privacy.mechanisms.description import describe, from_description
 from walklearn.privacy.model_noise import ModelNoise

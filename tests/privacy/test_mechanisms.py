@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special
 
+from tests.privacy.textbook import upper_tail
 from tests.running import python
 from walklearn import privacy
 from walklearn.privacy.draws import sampling
@@ -40,20 +41,6 @@ MECHANISMS = [
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 
 
-def upper(mechanism: privacy.Mechanism, t: Any, value: float) -> Any:
-    """P(unclamped release ≥ t) for t > 0, from the textbook."""
-    if isinstance(mechanism, privacy.Gamma | privacy.ClampedGamma):
-        return special.gammaincc(value / mechanism.theta, np.maximum(t, 0) / mechanism.theta)
-    if isinstance(mechanism, privacy.Gaussian):
-        return special.ndtr((value - t) / mechanism.sigma)
-    z = (t - value) / mechanism.scale
-    plain = np.where(z > 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
-    if isinstance(mechanism, privacy.Laplace):
-        return plain
-    beyond = 0.5 * math.exp(-mechanism.cut / mechanism.scale)
-    return np.clip((plain - beyond) / (1 - 2 * beyond), 0, 1)
-
-
 @every_mechanism
 @pytest.mark.parametrize("value", [1.0, 4.0, 10.0])
 def test_moments_against_integrals(mechanism: privacy.Mechanism, value: float) -> None:
@@ -65,9 +52,9 @@ def test_moments_against_integrals(mechanism: privacy.Mechanism, value: float) -
     kinks = [p for p in (value - cut, value - 0.2, value, value + 0.2, value + cut)
              if low < p < high]  # fmt: skip
     options = {"points": kinks, "limit": 500, "epsabs": 1e-11, "epsrel": 1e-11}
-    first, _ = integrate.quad(lambda t: upper(mechanism, t, value), low, high, **options)
+    first, _ = integrate.quad(lambda t: upper_tail(mechanism, t, value), low, high, **options)
     second, _ = integrate.quad(
-        lambda t: 2 * (t - value) * upper(mechanism, t, value), low, high, **options
+        lambda t: 2 * (t - value) * upper_tail(mechanism, t, value), low, high, **options
     )
     mean = low + first
     variance = (low - value) ** 2 + second - (mean - value) ** 2
@@ -88,10 +75,10 @@ def test_releases_follow_the_law(mechanism: privacy.Mechanism, value: float) -> 
     points = (np.floor(points / mechanism.grid_step) + 0.5) * mechanism.grid_step
     points = points[(low < points) & (points < high)]
     empirical = np.searchsorted(released, points) / count
-    assert np.abs(empirical - (1 - upper(mechanism, points, value))).max() < tolerance
+    assert np.abs(empirical - (1 - upper_tail(mechanism, points, value))).max() < tolerance
     if mechanism.clamp:
-        assert abs((released == high).mean() - upper(mechanism, high, value)) < tolerance
-        assert abs((released == low).mean() - (1 - upper(mechanism, low, value))) < tolerance
+        assert abs((released == high).mean() - upper_tail(mechanism, high, value)) < tolerance
+        assert abs((released == low).mean() - (1 - upper_tail(mechanism, low, value))) < tolerance
 
 
 @every_mechanism
@@ -153,9 +140,8 @@ def test_values_outside_the_bounds_are_clamped_and_counted() -> None:
     released = mechanism.release([0.5, 99.0], np.random.default_rng(0))
     assert np.allclose(released, [1.0, 10.0], atol=0.01)
     assert float(mechanism.mean(12.0)) == pytest.approx(10.0, abs=0.01)
-    inside, outside = mechanism.release([1.0, 0.2], np.random.default_rng(5)), None
-    outside = mechanism.release([0.2, 1.0], np.random.default_rng(5))
-    assert np.array_equal(inside, outside)
+    one, other = (mechanism.release(v, np.random.default_rng(5)) for v in ([1, 0.2], [0.2, 1]))
+    assert np.array_equal(one, other)
 
 
 def test_small_shapes_are_never_zero() -> None:
@@ -222,6 +208,10 @@ def test_clamped_moments_stay_within_the_clamp(value: float, noise: float) -> No
     assert mechanism.release(value, np.random.default_rng(0)).shape == ()
 
 
+def calibrate(kind: str = "gamma", **target: Any) -> privacy.Mechanism:
+    return privacy.calibrate(kind, **{"epsilon": 1.0, "delta": 0.1, "bounds": BOUNDS, **target})
+
+
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "negative epsilon": (lambda: MECHANISMS[0].delta(-1.0), "^epsilon"),
     "epsilon NaN": (lambda: MECHANISMS[0].delta(math.nan), "^epsilon"),
@@ -247,33 +237,17 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "value infinite": (lambda: MECHANISMS[0].release([math.inf]), "only finite numbers"),
     "mean of NaN": (lambda: MECHANISMS[0].mean(math.nan), "only finite numbers"),
     "unknown kind": (
-        lambda: privacy.calibrate("exponential", epsilon=1.0, delta=0.1, bounds=BOUNDS),
+        lambda: calibrate("exponential"),
         "no mechanism 'exponential'.*gamma, clamped-gamma, gaussian, laplace, truncated-laplace"),
-    "target epsilon": (
-        lambda: privacy.calibrate("gamma", epsilon=-1.0, delta=0.1, bounds=BOUNDS), "^epsilon"),
-    "target infinite": (
-        lambda: privacy.calibrate("gamma", epsilon=math.inf, delta=0.1, bounds=BOUNDS),
-        "no privacy"),
-    "target delta": (
-        lambda: privacy.calibrate("gamma", epsilon=1.0, delta=1.0, bounds=BOUNDS), "^delta"),
-    "tiny target": (
-        lambda: privacy.calibrate("laplace", epsilon=1.0, delta=1e-200, bounds=BOUNDS),
-        "too close to 0"),
-    "equal bounds": (
-        lambda: privacy.calibrate("gamma", epsilon=1.0, delta=0.1, bounds=(2.0, 2.0)),
-        "nothing to protect"),
-    "unknown accounting": (
-        lambda: privacy.calibrate("gamma", epsilon=1.0, delta=0.1, bounds=BOUNDS,
-                                  accounting="renyi"), '"tight" or "lemma"'),
-    "lemma elsewhere": (
-        lambda: privacy.calibrate("laplace", epsilon=1.0, delta=0.1, bounds=BOUNDS,
-                                  accounting="lemma"), "lemma"),
-    "gamma with a clamp": (
-        lambda: privacy.calibrate("gamma", epsilon=1.0, delta=0.1, bounds=BOUNDS, clamp=BOUNDS),
-        "never clamped"),
-    "clamped gamma without": (
-        lambda: privacy.calibrate("clamped-gamma", epsilon=1.0, delta=0.1, bounds=BOUNDS,
-                                  clamp=None), "needs a clamp"),
+    "target epsilon": (lambda: calibrate(epsilon=-1.0), "^epsilon"),
+    "target infinite": (lambda: calibrate(epsilon=math.inf), "no privacy"),
+    "target delta": (lambda: calibrate(delta=1.0), "^delta"),
+    "tiny target": (lambda: calibrate("laplace", delta=1e-200), "too close to 0"),
+    "equal bounds": (lambda: calibrate(bounds=(2.0, 2.0)), "nothing to protect"),
+    "unknown accounting": (lambda: calibrate(accounting="renyi"), '"tight" or "lemma"'),
+    "lemma elsewhere": (lambda: calibrate("laplace", accounting="lemma"), "lemma"),
+    "gamma with a clamp": (lambda: calibrate(clamp=BOUNDS), "never clamped"),
+    "clamped gamma without": (lambda: calibrate("clamped-gamma", clamp=None), "needs a clamp"),
     "compare": (lambda: privacy.compare(epsilon=1.0, delta=2.0, bounds=BOUNDS), "^delta"),
 }  # fmt: skip
 

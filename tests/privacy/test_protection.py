@@ -103,26 +103,24 @@ class Peek(TwoGradients):
 NODE_NOISE = wl.privacy.ModelNoise(1.0, 1.0, 3, "node")
 
 
-def test_every_noisy_gradient_counts_against_the_cap() -> None:
-    trace = wl.simulate(
-        PROBLEM, RING, "uniform", update=TwoGradients(), steps=300, seed=1, privacy=NODE_NOISE,
+def run(update: Any, steps: int, privacy: Any = NODE_NOISE) -> wl.Trace:
+    return wl.simulate(
+        PROBLEM, RING, "uniform", update=update, steps=steps, seed=1, privacy=privacy,
         engine="reference",
     )  # fmt: skip
+
+
+def test_every_noisy_gradient_counts_against_the_cap() -> None:
+    trace = run(TwoGradients(), 300)
     assert trace.contributions is not None
     assert trace.contributions.max() == 2  # a second visit would make four, and the cap is three
-    with pytest.raises(ValueError, match="declares"):
-        wl.simulate(
-            PROBLEM, RING, "uniform", update=OneTooMany(), steps=3, seed=1, privacy=NODE_NOISE,
-            engine="reference",
-        )  # fmt: skip
+    with pytest.raises(ValueError, match="declared"):
+        run(OneTooMany(), 3)
 
 
 def test_under_noise_no_method_of_an_update_reads_the_rows() -> None:
     with pytest.raises(AttributeError, match="gradient"):
-        wl.simulate(
-            PROBLEM, RING, "uniform", update=Peek(), steps=3, seed=1, privacy=NODE_NOISE,
-            engine="reference",
-        )  # fmt: skip
+        run(Peek(), 3)
 
 
 def fit_privately(**settings: Any) -> wl.RandomWalkClassifier:
@@ -191,7 +189,4 @@ class Anchored(wl.Update):
 def test_a_gradient_of_another_node_is_refused_under_noise() -> None:
     noise = wl.privacy.ModelNoise(clip=1.0, noise_multiplier=1.0, max_contributions=5)
     with pytest.raises(ValueError, match="node 0, whose budget"):
-        wl.simulate(
-            PROBLEM, RING, "uniform", update=Anchored(), privacy=noise, steps=40, seed=1,
-            engine="reference",
-        )  # fmt: skip
+        run(Anchored(), 40, noise)

@@ -132,8 +132,8 @@ class ProtectedObjective(ObjectiveView):
             line = next(lines, None)
             if line is None:
                 raise ValueError(
-                    f"an update asks for more gradients than the {len(noise)} that it declares. "
-                    "Set its `gradients`."
+                    f"gradient {len(noise)} is not declared. Set `gradients` of the update to more "
+                    f"than {len(noise)}."
                 )
             if noise.dtype.kind == "i":
                 exact: Array = protection.released(objective, node, w, draws, steps=line)
