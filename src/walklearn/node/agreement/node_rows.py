@@ -100,17 +100,12 @@ def node_rows_of(table: Table, plan: Plan) -> NodeRows:
 
 
 def _check_count(table: Table, plan: Plan) -> None:
-    max_rows = plan.privacy.max_rows
-    if max_rows is not None and table.row_count > max_rows:
-        raise DataError(
-            f"{table.source} has {table.row_count} rows, and privacy.max_rows of the plan is "
-            f"{max_rows}. Leave rows out, or agree on another plan."
-        )
-    if plan.rows is not None and table.row_count > plan.rows:
-        raise DataError(
-            f"{table.source} has {table.row_count} rows, and rows of the plan, for all nodes "
-            f"together, is {plan.rows}. Agree on another plan."
-        )
+    for key, limit in (("privacy.max_rows", plan.privacy.max_rows), ("rows", plan.rows)):
+        if limit is not None and table.row_count > limit:
+            raise DataError(
+                f"{table.source} has {table.row_count} rows, and {key} of the plan is {limit}. "
+                "Leave rows out, or agree on another plan."
+            )
 
 
 def _targets(table: Table, plan: Plan) -> Array:

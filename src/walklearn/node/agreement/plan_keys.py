@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walklearn.checks import is_number
-from walklearn.files.checked_table import CheckedTable, is_text
+from walklearn.files.checked_table import CheckedTable
 from walklearn.files.named_settings import read_named, written
 from walklearn.objectives.linear.domains import DOMAINS, Everywhere
 from walklearn.objectives.linear.losses import LOSSES
@@ -17,7 +17,6 @@ from walklearn.privacy.mechanisms import MECHANISMS
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.settings import PrivacySettings
 from walklearn.registry import Registry
-from walklearn.tables.encoding import Column
 from walklearn.tables.schema import OTHERS, Schema, from_rows_message, written_column
 from walklearn.tables.target_scale import TargetScale
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
@@ -82,12 +81,7 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "time_limits": _time_limits(table),
     }
     content["loss"] = read_named(table, "loss", LOSSES).for_classes(len(content["classes"] or ()))
-    schema = _schema(table)
-    content["target_scale"] = _target_scale(table, schema)
-    if content["target_scale"] is not None:
-        schema = schema.without(content["target"])
-    content["columns"] = _columns(table, schema)
-    return content
+    return content | _columns_and_target(table)
 
 
 def write_all(plan: Plan) -> dict[str, Any]:
@@ -226,38 +220,30 @@ def _mistakes_of_privacy(plan: Plan, given: Any) -> Iterator[tuple[str, str]]:
         )  # fmt: skip
 
 
-def _schema(table: CheckedTable) -> Schema:
-    """Read `columns`: a table, or the path of a schema relative to the plan."""
-    columns = table.get("columns", {})
-    if is_text(columns):
-        path = Path(table.source.name).parent / columns
+def _columns_and_target(table: CheckedTable) -> dict[str, Any]:
+    """Read `columns`, a table or the path of a schema, and `target_scale` or the target's entry."""
+    features, target = table.labels("features"), table.label("target")
+    if isinstance(table.get("columns"), str):
+        path = Path(table.source.name).parent / table["columns"]
         schema = Schema.of_table(CheckedTable.read(path, table.source.error))
     else:
         schema = Schema.of_table(table.table("columns", CheckedTable({})))
     if schema.from_rows:
         raise table.error("columns", f": {from_rows_message(schema)}")
-    return schema
-
-
-def _target_scale(table: CheckedTable, schema: Schema) -> TargetScale | None:
-    """Read the target's centre and spread: `target_scale`, or the target's entry in `columns`."""
-    inner = table.table("target_scale", None)
-    if inner is not None:
+    scale = None
+    if (inner := table.table("target_scale", None)) is not None:
         inner.only(("centre", "spread"), "target_scale")
-        return TargetScale(inner.number("centre"), inner.number("spread", above=0.0))
-    target = table.label("target")
-    if target in table.labels("features"):
-        return None  # refused later, with the other keys that exclude each other
-    with table.explained("columns"):
-        return schema.target_scale(target)
-
-
-def _columns(table: CheckedTable, schema: Schema) -> tuple[Column, ...]:
-    """Return the features that are not plain numbers, in the order of their names."""
+        scale = TargetScale(inner.number("centre"), inner.number("spread", above=0.0))
+    elif target not in features:  # otherwise it is refused later
+        with table.explained("columns"):
+            scale = schema.target_scale(target)
+    if scale is not None:
+        schema = schema.without(target)
     named = [name for name in sorted(schema.columns) if name != OTHERS]
     if OTHERS in schema.columns:
-        named += sorted(set(table.labels("features")) - set(named))
-    return tuple(column for name in named if (column := schema.of_column(name)) is not None)
+        named += sorted(set(features) - set(named))
+    declared = tuple(column for name in named if (column := schema.of_column(name)) is not None)
+    return {"columns": declared, "target_scale": scale}
 
 
 def _walks(also: object) -> list[str]:
