@@ -116,5 +116,5 @@ def test_much_gaussian_noise_is_priced_to_the_end() -> None:
         assert all(mechanism.delta(epsilon) > 0 for epsilon in (1e-300, 1.0, 1e15))
 
 
-def test_what_is_not_a_number_is_no_small_delta() -> None:
+def test_nan_is_no_small_delta() -> None:
     assert curves.smallest_epsilon(lambda epsilon: math.nan, 0.1) == math.inf

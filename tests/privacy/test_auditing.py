@@ -103,7 +103,7 @@ def test_the_underflow_bug_is_found() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_the_underflow_bug_is_found_whatever_the_grid(epsilon: float) -> None:
+def test_the_underflow_bug_is_found_on_every_grid(epsilon: float) -> None:
     liar = LogNaiveGamma(8000.0, BOUNDS)
     assert liar.delta(epsilon) == 0.0
     result = audit(liar, epsilon, seed=2)

@@ -47,7 +47,7 @@ def allotted(
     st.one_of(st.none(), st.integers(1, 10**6)),
 )
 @settings(max_examples=100, deadline=None)
-def test_whatever_the_facts_the_total_is_kept(
+def test_the_total_holds_for_all_facts(
     epsilon: float,
     power: float,
     nodes: int,
@@ -146,7 +146,7 @@ def test_steps_do_not_overshoot() -> None:
         assert got.step * loss.smoothness * LENGTH**2 <= 1 + 1e-12
 
 
-def test_what_is_given_stays() -> None:
+def test_given_parts_stay() -> None:
     got = allotted(clip=2.0, max_contributions=7, step=0.5, updates=123)
     assert (got.noise.clip, got.noise.max_contributions) == (2.0, 7)
     assert (got.step, got.updates) == (0.5, 123)
@@ -203,7 +203,7 @@ def test_bad_input_is_refused(case: str) -> None:
         allotted(**changes)
 
 
-def test_a_delta_that_would_let_rows_be_shown_is_told_of() -> None:
+def test_a_large_delta_is_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"δ = 0.01 .*455 rows.*4.55 .*0.0001"):
         allotted(delta=0.01)
     with pytest.warns(UserWarning, match="δ = 0.05 .*20 nodes"):
@@ -214,7 +214,7 @@ def test_a_delta_that_would_let_rows_be_shown_is_told_of() -> None:
         allotted(delta=0.01, protect="node")
 
 
-def test_noise_that_cannot_be_drawn_says_what_to_ask_for() -> None:
+def test_noise_that_cannot_be_drawn_is_refused_with_a_remedy() -> None:
     noise = allotted(epsilon=0.0, delta=1e-9).noise
     with pytest.raises(ValueError, match=r"5\.64e\+09 .*epsilon or delta"):
         noise.draw(1)

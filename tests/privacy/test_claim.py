@@ -35,7 +35,7 @@ def test_with_a_budget_the_claim_also_covers_later_releases() -> None:
     assert made.claim(1e-4).epsilon == 3.0
 
 
-def test_a_budget_says_nothing_about_a_smaller_delta() -> None:
+def test_a_budget_does_not_cover_a_smaller_delta() -> None:
     made = Ledger(1, budget=(2.0, 1e-6))
     made.charge("model", NOISE, times=5)
     assert made.total(0, 1e-9) > 2.0

@@ -164,7 +164,7 @@ def test_losses_without_end_are_cut_off_upwards() -> None:
     assert wide.epsilon(0.5) <= both.epsilon(0.5) <= basic * (1 + 1e-9)
 
 
-def test_nothing_costs_nothing_and_the_clear_everything() -> None:
+def test_the_cost_of_no_release_and_of_an_unprotected_one() -> None:
     assert compose([]).epsilon(0.0) == 0.0
     assert compose([]).delta(0.0) == 0.0
     clear = compose([Charge("importance", None, 1), Charge("model", NOISE, 2)])

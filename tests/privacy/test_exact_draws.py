@@ -18,7 +18,7 @@ from walklearn.privacy.draws import exact_draws
 from walklearn.privacy.draws.exact_draws import GammaDistribution, Normal, TruncatedLaplace
 
 STEP = 2.0**-12
-LAWS = [
+DISTRIBUTIONS = [
     (Normal(2.0), 0.0),
     (Normal(0.3), 1.7),
     (Normal(1e-9), 1e9 + 0.1),
@@ -31,7 +31,7 @@ LAWS = [
     (GammaDistribution(5.0, 700.0), 0.0),
     (GammaDistribution(5.0, 0.003), 0.0),
 ]
-every_distribution = pytest.mark.parametrize(("distribution", "centre"), LAWS, ids=repr)
+every_distribution = pytest.mark.parametrize(("distribution", "centre"), DISTRIBUTIONS, ids=repr)
 
 
 def upper(distribution: Any, x: mpmath.mpf) -> mpmath.mpf:
@@ -147,7 +147,7 @@ def test_draws_follow_the_law() -> None:
     """Dvoretzky–Kiefer–Wolfowitz, bits of a fixed seed: fails with probability 1e-9 per case."""
     count = 3000
     tolerance = math.sqrt(math.log(2e9) / (2 * count))
-    for distribution, centre in ((LAWS[1]), (LAWS[5]), (LAWS[8])):
+    for distribution, centre in (DISTRIBUTIONS[1], DISTRIBUTIONS[5], DISTRIBUTIONS[8]):
         bits = BytesIO(np.random.default_rng(5).bytes(16 * count))
         found = np.sort(exact_draws.rounded([(distribution, centre)] * count, STEP, bits=bits))
         cells = np.quantile(found, np.linspace(0.02, 0.98, 25), method="lower") + STEP / 2
@@ -219,7 +219,7 @@ def test_a_step_is_a_power_of_two() -> None:
 
 
 @pytest.mark.parametrize("missing", ["flint", "cryptography"])
-def test_without_the_extra_a_real_release_says_what_to_install(missing: str) -> None:
+def test_without_the_extra_a_real_release_names_it(missing: str) -> None:
     """And a simulated one needs neither of the packages."""
     installed = {"flint": "python-flint"}.get(missing, missing)
     script = f"""

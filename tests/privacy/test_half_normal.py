@@ -88,7 +88,7 @@ def test_the_error_bound_holds_in_every_column() -> None:
 
 
 @deviations
-def test_what_is_proved_is_what_ball_arithmetic_finds(sigma: float) -> None:
+def test_proved_draws_agree_with_ball_arithmetic(sigma: float) -> None:
     """For digits at borders and edges, whatever digits follow."""
     seed = DEVIATIONS.index(sigma)
     digits = np.concatenate(

@@ -139,7 +139,7 @@ def test_a_calibrated_mechanism_fits_its_budget(kind: str, epsilon: float) -> No
             ledger.charge("importance", mechanism, nodes=[0], again=True)
 
 
-def test_what_is_in_the_clear_has_no_finite_total() -> None:
+def test_an_unprotected_release_has_no_finite_total() -> None:
     ledger = Ledger(3)
     ledger.charge("model", NOISE)
     ledger.record_unprotected("importance", nodes=[1])
@@ -245,9 +245,7 @@ def most_by_stopping(noise: ModelNoise, prices: list[float]) -> float:
 
 
 @pytest.mark.parametrize(("cap", "times"), [(2, 1.8), (10, 4.5)])
-def test_a_price_of_what_was_spent_so_far_is_wrong_and_that_of_the_cap_is_right(
-    cap: int, times: float
-) -> None:
+def test_only_the_cost_of_the_cap_is_valid(cap: int, times: float) -> None:
     """Priced at the realised number, a neighbour who stops at the right moment gets several δ."""
     delta = 1e-5
     noise = ModelNoise.calibrate(epsilon=1.0, delta=delta, clip=1.0, max_contributions=cap)
@@ -267,7 +265,7 @@ def test_a_release_that_is_written_twice_counts_twice() -> None:
     assert both.total(0, delta=0.0) == pytest.approx(2.0)
 
 
-def test_what_is_printed_of_a_cost_is_never_too_small() -> None:
+def test_printed_costs_are_rounded_up() -> None:
     """An ε that is rounded to the nearest is claimed too small half the time."""
     ledger = Ledger(nodes=1, budget=(3.0, 0.0))
     ledger.charge("importance", Laplace(scale=9.0 / 1.00004, bounds=(1.0, 10.0)))

@@ -158,7 +158,7 @@ def test_rows_of_softmax_are_matrices() -> None:
 
 @pytest.mark.parametrize("noise", [NOISE, NODE])
 @pytest.mark.parametrize("bad", [1e200, 1e155])
-def test_what_overflows_does_not_show(noise: ModelNoise, bad: float) -> None:
+def test_overflow_is_not_revealed(noise: ModelNoise, bad: float) -> None:
     """Of one row among others nothing is left; of the sum of all of them neither."""
     np.testing.assert_array_equal(noise.clipped(pull([1.0, bad]), 0, ZEROS), ZEROS)
     with np.errstate(over="ignore"):
@@ -200,7 +200,7 @@ def test_rows_are_passed_over_some_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_allclose(NOISE.clipped(problem, 0, w), near, rtol=1e-13)
 
 
-def test_the_factor_tells_nothing_of_single_weights() -> None:
+def test_the_factor_reveals_no_single_weight() -> None:
     """To the last digit: 49 · (1/49) is not 1 in doubles, and would tell of a weight of 49."""
     for aggregate in ("sum", "mean", "node-mean"):
         one, other = (

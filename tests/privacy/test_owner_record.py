@@ -223,7 +223,7 @@ def test_a_folder_that_cannot_be_made_is_not_called_a_missing_record() -> None:
     assert "backup" not in str(caught.value)
 
 
-def test_a_record_that_stays_locked_is_told(
+def test_a_record_that_stays_locked_is_an_error(
     record: OwnerRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner_record, "_WAIT_SECONDS", 0.05)

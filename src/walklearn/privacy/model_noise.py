@@ -78,11 +78,6 @@ class ModelNoise(NoisyGradients, Protection):
         The largest number of contributions of a node.
     protect
         The unit of the claim: "rows", one row of a node, or "node", all of them.
-
-    Examples
-    --------
-    >>> ModelNoise(clip=1.0, noise_multiplier=8 / 3, max_contributions=1, protect="node")
-    ModelNoise(clip=1, noise_multiplier=2.66667, max_contributions=1, protect='node')
     """
 
     name: ClassVar[str] = "model-noise"
@@ -123,10 +118,7 @@ class ModelNoise(NoisyGradients, Protection):
         """True for this class only: claims and kernels depend on all of its methods."""
         return type(self) is ModelNoise
 
-    @property
-    def is_accounted(self) -> bool:
-        """True for this class only: a subclass may change the noise."""
-        return type(self) is ModelNoise
+    is_accounted = is_compiled
 
     def node_arrays(self, objective: Any) -> Specs:
         """Declare the number of contributions of the node so far."""

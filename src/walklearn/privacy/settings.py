@@ -161,11 +161,6 @@ class PublicFacts:
         The number of features of a row, without the intercept.
     row_length
         The typical length of a row in units of typical spreads, without the intercept.
-
-    Examples
-    --------
-    >>> PublicFacts(nodes=20, rows=5000, features=9, row_length=3.0)
-    PublicFacts(nodes=20, rows=5000, features=9, row_length=3.0)
     """
 
     nodes: int

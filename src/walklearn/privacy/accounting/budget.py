@@ -211,7 +211,7 @@ def about_weak_epsilon(epsilon: float) -> str:
     >>> about_weak_epsilon(10.0)
     ''
     >>> print(about_weak_epsilon(12.0))
-    ε = 12 offers little protection: an adversary who must tell two rows apart may be wrong in only
+    ε = 12 offers little protection: an adversary who must distinguish two rows may be wrong in only
     1 of 162,756 cases. Up to 1 is strong, above 3 is weak.
     """
     if epsilon <= WEAK_EPSILON:
@@ -219,8 +219,8 @@ def about_weak_epsilon(epsilon: float) -> str:
     odds = math.exp(min(epsilon, 700.0)) + 1.0  # larger ε overflow
     cases = f"{odds:,.0f}" if odds < 1e9 else f"{odds:.2g}"
     return (
-        f"ε = {format_upper(epsilon)} offers little protection: an adversary who must tell two "
-        f"rows apart may be wrong in only 1 of {cases} cases. Up to 1 is strong, above 3 is weak."
+        f"ε = {format_upper(epsilon)} offers little protection: an adversary who must distinguish "
+        f"two rows may be wrong in only 1 of {cases} cases. Up to 1 is strong, above 3 is weak."
     )
 
 

@@ -214,9 +214,9 @@ def _additive_hockey_stick(
     """Return S(near) − e^ε S(far) for the half-line that ends `far` above lo and `near` above hi.
 
     Both are in units of the noise and computed separately: subtracting Δ from one would lose the
-    digits of the other. `excess` is told which ends a clamp has moved. As the noise is symmetric,
-    the lower half-line for the clamp [l, h] is the upper one for the clamp reflected at the
-    midpoint.
+    digits of the other. `excess` also gets a mask of the ends that a clamp has moved. As the
+    noise is symmetric, the lower half-line for the clamp [l, h] is the upper one for the clamp
+    reflected at the midpoint.
     """
     lo, hi = bounds
     low, high = clamp or (-np.inf, np.inf)

@@ -120,12 +120,6 @@ def clip_features(X: ArrayLike, bound: float) -> tuple[Array, int]:
         The rows, each with ‖x‖ ≤ bound.
     shortened : int
         The number of rows that were longer.
-
-    Examples
-    --------
-    >>> clip_features([[3.0, 4.0], [0.1, 0.0]], bound=1.0)
-    (array([[0.6, 0.8],
-           [0.1, 0. ]]), 1)
     """
     check_number("bound", bound, above=0.0)
     rows: Any = X

@@ -174,13 +174,6 @@ def release_error(mechanism: Mechanism) -> tuple[float, float, float]:
         The same after `shrink_release`.
     shrinkage : float
         The factor of `shrink_release`.
-
-    Examples
-    --------
-    >>> from walklearn.privacy.mechanisms import Laplace
-    >>> raw, shrunk, shrinkage = release_error(Laplace(scale=3.0, bounds=(1.0, 10.0)))
-    >>> raw > shrunk
-    True
     """
     if isinstance(mechanism, Gamma):  # clamping its releases costs no privacy
         mechanism = ClampedGamma(mechanism.theta, mechanism.bounds)

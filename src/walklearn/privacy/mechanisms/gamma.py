@@ -70,11 +70,6 @@ class Gamma(_GammaMechanism):
         The scale θ of the noise; larger means more noise.
     bounds
         Public lo and hi over all data that a node could hold, never computed from data.
-
-    Examples
-    --------
-    >>> Gamma(theta=2.0, bounds=(1.0, 10.0)).delta(3.0) < 1.0
-    True
     """
 
     name: ClassVar[str] = "gamma"

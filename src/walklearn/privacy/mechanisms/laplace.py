@@ -65,11 +65,6 @@ class Laplace(_LaplaceMechanism):
         Public lo and hi over all data that a node could hold, never computed from data.
     clamp
         Public ends that releases are clamped to, by default the bounds; None for no clamp.
-
-    Examples
-    --------
-    >>> Laplace(scale=1.0, bounds=(1.0, 2.0)).delta(1.0) < 1e-15
-    True
     """
 
     name: ClassVar[str] = "laplace"
@@ -95,11 +90,6 @@ class TruncatedLaplace(_LaplaceMechanism):
         Public lo and hi over all data that a node could hold, never computed from data.
     clamp
         Public ends that releases are clamped to, by default the bounds; None for no clamp.
-
-    Examples
-    --------
-    >>> TruncatedLaplace(scale=1.0, cut=5.0, bounds=(1.0, 2.0)).delta(1.0) < 0.01
-    True
     """
 
     name: ClassVar[str] = "truncated-laplace"

@@ -64,12 +64,6 @@ class RowGaussian(Gaussian):
         Public ends that releases are clamped to, by default the bounds; None for no clamp.
     sensitivity
         The largest change of the value if one row is replaced.
-
-    Examples
-    --------
-    >>> release = RowGaussian(sigma=0.5, bounds=(1.0, 9.0), sensitivity=0.1)
-    >>> release.delta(1.0) < 1e-5 < Gaussian(0.5, bounds=(1.0, 9.0)).delta(1.0)
-    True
     """
 
     name: ClassVar[str] = "row-gaussian"
