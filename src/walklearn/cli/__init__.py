@@ -14,8 +14,6 @@ from typing import Any
 import click
 
 from walklearn import __version__
-from walklearn.cli.user_errors import BadInput
-from walklearn.errors import MissingExtraError
 
 # Heading -> command -> one line of help. Each command is in the module of its name.
 _SECTIONS = {
@@ -73,8 +71,6 @@ class _Lazy(click.Group):
         except KeyboardInterrupt:
             click.echo("\nInterrupted.", err=True)
             raise SystemExit(130) from None
-        except MissingExtraError as error:
-            raise BadInput(str(error)) from error
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

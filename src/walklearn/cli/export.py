@@ -37,16 +37,17 @@ def export(model: Path, out: Path, force: bool, console: Console) -> None:
         raise ValueError(f"{out} has an unknown suffix. Use {known}.")
     trained = wl.Model.load(model)
     check_new(out, force)
-    content = trained.to_onnx().SerializeToString() if out.suffix == ".onnx" else _joblib(trained)
+    if out.suffix == ".onnx":
+        content = trained.to_onnx().SerializeToString()
+    else:
+        estimator, buffer = (
+            trained.to_sklearn(),
+            io.BytesIO(),
+        )
+        import joblib  # installed with scikit-learn
+
+        joblib.dump(estimator, buffer)
+        content = buffer.getvalue()
     atomic_write(out, content)
     console.document |= {"out": str(out), "format": out.suffix[1:], "bytes": len(content)}
     console.print(f"{out}: {trained!r} as {SUFFIXES[out.suffix]}")
-
-
-def _joblib(model: wl.Model) -> bytes:
-    estimator = model.to_sklearn()  # names scikit-learn if it is missing
-    import joblib  # installed with scikit-learn
-
-    buffer = io.BytesIO()
-    joblib.dump(estimator, buffer)
-    return buffer.getvalue()

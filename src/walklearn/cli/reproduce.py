@@ -55,7 +55,7 @@ def reproduce(
             save(draw(picture), folder, name)
             continue
         study = shipped_study(name)
-        results = run_to_end(study.quick() if quick else study, out, console, 3, **workers)
+        results = run_to_end(study.quick() if quick else study, out, console, **workers)
         picture = PICTURES[name](Stored(wl.studies.Results.open(out / name), out))
         save(draw(picture), out / name, name)
         tallies += findings.tally(name, results.verdicts())

@@ -14,7 +14,7 @@ from walklearn.cli.data_options import with_options
 from walklearn.cli.user_errors import BadInput
 from walklearn.wording import plural
 
-MAX_LINES = 40  # of a table
+MAX_LINES, MAX_NOTES = 40, 3  # of a table; of a study without --verbose
 
 # fmt: off
 WORKERS = [
@@ -58,11 +58,7 @@ def run(study: Path, out: Path, quick: bool, console: Console, **workers: Any) -
 
 
 def run_to_end(
-    study: wl.studies.Study,
-    out: Path,
-    console: Console,
-    max_notes: int | None = None,
-    **workers: Any,
+    study: wl.studies.Study, out: Path, console: Console, **workers: Any
 ) -> wl.studies.Results:
     """Run a study, judge its claims, and print a summary."""
     from walklearn.studies.pools import WorkerDiedError
@@ -91,12 +87,10 @@ def run_to_end(
             "cells are stored. Make room, and repeat the command."
         ) from error
     all_notes = notes(results)
-    for note in all_notes[:max_notes]:
+    for note in all_notes if console.verbose else all_notes[:MAX_NOTES]:
         console.print(f"Note: {note}")
-    if max_notes is not None and len(all_notes) > max_notes:
-        console.print(
-            f"Note: … and {len(all_notes) - max_notes} more; walklearn run prints all of them."
-        )
+    if len(all_notes) > MAX_NOTES and not console.verbose:
+        console.print(f"Note: … and {len(all_notes) - MAX_NOTES} more with --verbose.")
     console.print(f"Results: {results.directory}")
     console.document.setdefault("studies", {})[study.name] = {
         "results": str(results.directory),

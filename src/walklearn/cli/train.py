@@ -136,7 +136,13 @@ def train(
     from walklearn.models.directory import check_target
 
     check_target(out, force or resume)
-    tracker = _tracker_of(options)
+    tracker = None
+    if options["track"]:
+        from walklearn.estimators.mlflow_callback import MlflowCallback
+
+        tracker = MlflowCallback(owners_too=options["track_owners"])
+    elif options["track_owners"]:
+        raise ValueError("--track-owners needs --track mlflow. Pass it, or leave it out.")
     options["graph_seed"] = graph_seed(out, resume, options["seed"])
     data_options = DataOptions.take(options)
     table = data_options.read(data)
@@ -251,17 +257,6 @@ def _model_noise(given: tuple[float, float, float, float], unit: Unit) -> ModelN
     return ModelNoise.calibrate(
         epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times), protect=unit
     )
-
-
-def _tracker_of(options: dict[str, Any]) -> MlflowCallback | None:
-    """Return what logs the fit, checked before the walk begins."""
-    if options["track"] is None:
-        if options["track_owners"]:
-            raise ValueError("--track-owners needs --track mlflow. Pass it, or leave it out.")
-        return None
-    from walklearn.estimators.mlflow_callback import MlflowCallback
-
-    return MlflowCallback(owners_too=options["track_owners"])
 
 
 def _fit(estimator: RandomWalk, rows: Rows, fit: PreparedFit, done: int) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from walklearn.errors import CapabilityError, InputError
+from walklearn.errors import CapabilityError, InputError, MissingExtraError
 
 
 class BadInput(click.ClickException):
@@ -19,14 +19,14 @@ class BadInput(click.ClickException):
 
 @contextmanager
 def report_user_errors() -> Iterator[None]:
-    """Report errors of wrong values and files without a traceback."""
+    """Report wrong values, files and missing extras without a traceback."""
     try:
         yield
     except BrokenPipeError:
         raise  # the reader closed the pipe, as in `walklearn predict … | head`
     except OSError as error:
         raise BadInput(_of_the_system(error)) from error
-    except (ValueError, CapabilityError) as error:
+    except (ValueError, CapabilityError, MissingExtraError) as error:
         raise BadInput(str(error)) from error
 
 
