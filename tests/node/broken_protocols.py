@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.node import memory_network
-from walklearn.node.protocol import learner, neighbours, protocol
+from walklearn.node.protocol import learner, protocol
 from walklearn.node.protocol.events import (
     Answered,
     Commit,
@@ -234,10 +234,6 @@ def never_resume(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "resumes_at", property(lambda state: None))
 
 
-def believe_any_reminder(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(neighbours, "is_own", lambda reminder, secret, receiver: True)
-
-
 def listen_to_strangers(patch: pytest.MonkeyPatch) -> None:
     """Who is in no roster and nobody's neighbour is taken for the first one."""
 
@@ -268,6 +264,5 @@ BROKEN: dict[Callable[[pytest.MonkeyPatch], None], int] = {
     forget_the_epoch: 7,
     commit_gradients_late: 0,
     keep_gradients_over_a_new_line: 11,
-    believe_any_reminder: 0,
     listen_to_strangers: 0,
 }

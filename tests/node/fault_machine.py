@@ -36,9 +36,7 @@ from walklearn.node.protocol.events import (
     TokenArrived,
 )
 from walklearn.node.protocol.learner import Draws, Kept, Learner, Visited
-from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tokens import Line, Mark, Token, decode_token
 from walklearn.streams import generators
 from walklearn.walks import View
@@ -125,7 +123,7 @@ TROUBLES = st.sampled_from(
 class FaultMachine(RuleBasedStateMachine):
     """Crashes between any two effects, losses, duplicates, delays, cuts, full disks, new walks.
 
-    And messages that must change nothing: old tokens, forged reminders, those of strangers.
+    And messages that must change nothing: old tokens and those of strangers.
     """
 
     @initialize(seed=st.integers(0, 1000), updates=st.sampled_from([10, 100]))
@@ -221,7 +219,7 @@ class FaultMachine(RuleBasedStateMachine):
             self.network.feed(node, event, crash_after)
 
     @precondition(lambda self: self.running)
-    @rule(kind=st.sampled_from(["reminder", "stranger", "replay"]), which=WHICH)
+    @rule(kind=st.sampled_from(["stranger", "replay"]), which=WHICH)
     def message_to_ignore(self, kind: str, which: int) -> None:
         node = self.pick(self.running, which)
         before = node.state.record
@@ -244,10 +242,6 @@ class FaultMachine(RuleBasedStateMachine):
         (speaker,) = (each for each in self.network.nodes if each.fingerprint == sender)
         said = speaker.state.announcement(node.fingerprint)
         said = replace(said, newest=None, final=None, progress=None, had=None)
-        if kind == "reminder":
-            mark = Mark(line._replace(updates=line.updates + 1), 3 + which)
-            proof = self.pick([b"", bytes(16), proof_of(b"no secret", sender, mark)], which)
-            return [Announced(sender, replace(said, had=Reminder(mark, proof)), now)]
         if kind == "replay":
             old = [token for token in self.sent if token.line < line and not token.final]
             again = [self.pick(old, which)] if old else []

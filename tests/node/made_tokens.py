@@ -10,7 +10,7 @@ import numpy as np
 from walklearn.node.protocol.tokens import Line, Token
 from walklearn.visit import Token as Payload
 
-ENVELOPE = ("line", "hop", "epoch", "final", "seal", "ended_by", "end_seal", "proof")
+ENVELOPE = ("line", "hop", "epoch", "final", "seal", "ended_by", "end_seal")
 
 
 def made_token(

@@ -114,8 +114,7 @@ class MemoryNode:
     def state(self) -> State:
         """What the process knows; if it has ended, what the next one will begin with."""
         if self.running is None:
-            secret = self.fingerprint.encode()
-            return recover(self.fingerprint, self.learner, self.neighbours, self.written, secret)
+            return recover(self.fingerprint, self.learner, self.neighbours, self.written)
         return self.running
 
     def draws(self) -> Draws:

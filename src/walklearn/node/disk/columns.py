@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.node.protocol.fields import PROOF_BYTES
 from walklearn.node.protocol.learner import Kept
-from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.reminders import Reminders
 from walklearn.node.protocol.tokens import Line, Mark
 
-# What is remembered for a neighbour: its fingerprint, the line's place in a list, hop, proof.
-_HAD = struct.Struct(f"<32sIQ{PROOF_BYTES}s")
+# What is remembered for a neighbour: its fingerprint, the line's place in a list, hop.
+_HAD = struct.Struct("<32sIQ")
 
 
 def text(description: Mapping[str, Any] | None) -> str | None:
@@ -26,11 +24,11 @@ def text(description: Mapping[str, Any] | None) -> str | None:
 
 def memory_out(memory: Reminders) -> bytes:
     """The reminders as bytes: a line of JSON, then a few bytes for each neighbour."""
-    lines = sorted({each.mark.line for each in memory.had.values()})
+    lines = sorted({each.line for each in memory.had.values()})
     head = json.dumps([lines, mark_out(memory.reminded)]).encode()
     places = {line: place for place, line in enumerate(lines)}
     had = [
-        _HAD.pack(bytes.fromhex(who), places[each.mark.line], each.mark.hop, each.proof)
+        _HAD.pack(bytes.fromhex(who), places[each.line], each.hop)
         for who, each in memory.had.items()
     ]
     return b"\n".join([head, b"".join(had)])
@@ -40,10 +38,7 @@ def memory_in(content: bytes) -> Reminders:
     """The reminders in these bytes."""
     head, _, rows = content.partition(b"\n")
     lines, reminded = json.loads(head)
-    had = {
-        who.hex(): Reminder(Mark(Line(*lines[place]), hop), proof)
-        for who, place, hop, proof in _HAD.iter_unpack(rows)
-    }
+    had = {who.hex(): Mark(Line(*lines[place]), hop) for who, place, hop in _HAD.iter_unpack(rows)}
     return Reminders(had, mark_in(reminded))
 
 

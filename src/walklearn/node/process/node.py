@@ -108,9 +108,7 @@ class Node:
         learner = own_learner(self.directory, release)
         identity = self.directory.identity
         neighbours = [each.fingerprint for each in self._neighbours]
-        state = recover(
-            identity.fingerprint, learner, neighbours, self._store.record, identity.secret
-        )
+        state = recover(identity.fingerprint, learner, neighbours, self._store.record)
         return Runtime(state, self._store, self.directory, Dice(learner), self.log, self.counters)
 
     @contextlib.asynccontextmanager

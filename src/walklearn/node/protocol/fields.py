@@ -22,7 +22,6 @@ LARGEST_DEGREE = 10**6
 LARGEST_ENTRY = 1e100  # of a model where W is everything: squares must not overflow
 LONGEST_NAME, LONGEST_REASON, LONGEST_PLAN = 200, 1_000, 1_000_000
 LONGEST_SEAL = 256  # bytes; a signature by P-256 has about 72, and a line has two of them
-PROOF_BYTES = 16
 # What a token has besides its two vectors, and a greeting besides its plan, with room to spare.
 ENVELOPE_BYTES = 4_096
 

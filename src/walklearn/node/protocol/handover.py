@@ -37,7 +37,7 @@ def receive(state: State, event: happened.TokenArrived) -> Result:
     arrived: list[Effect] = [Note("handed over")] if state.proves_arrival(token.mark) else []
     record = replace(
         state.record, newest=token.mark, token=token, place=Place.HERE, receiver=None,
-        memory=state.record.memory.with_token_from(event.sender, token.mark, token.proof),
+        memory=state.record.memory.with_token_from(event.sender, token.mark),
     )  # fmt: skip
     taken = replace(state, record=record, handover=None, rests_until=None)
     try:
@@ -75,7 +75,7 @@ def _visit(state: State, draws: Draws, now: float) -> Result:
     if receiver is None:
         return state.saw(token.mark, token.updates, now), notes
     offered = _renewed(token)
-    offered = state.proved(replace(offered, hop=offered.hop + 1), receiver)
+    offered = replace(offered, hop=offered.hop + 1)
     state = state.saw(offered.mark, offered.updates, now)
     record = replace(
         state.record, newest=offered.mark, token=offered, place=Place.LEAVING, receiver=receiver
@@ -101,7 +101,7 @@ def finish(state: State, final: Token) -> Result:
 
     It shows visits that no handover showed: a disk that was put back to before them is reminded.
     """
-    final = replace(final, hop=final.hop + 1, ended_by=state.fingerprint, end_seal=b"", proof=b"")
+    final = replace(final, hop=final.hop + 1, ended_by=state.fingerprint, end_seal=b"")
     newest = max(state.record.newest or final.mark, final.mark)
     record = replace(
         state.record, newest=newest, token=None, place=Place.GONE, receiver=None, final=final

@@ -19,13 +19,6 @@ class Progress(NamedTuple):
     age_seconds: float
 
 
-class Reminder(NamedTuple):
-    """A handover that a node had from a neighbour, with the proof that came with it."""
-
-    mark: Mark
-    proof: bytes
-
-
 @dataclass(frozen=True)
 class Announcement:
     """What a node tells a neighbour about itself.
@@ -45,7 +38,7 @@ class Announcement:
     final: Line | None = None
     progress: Progress | None = None
     final_digest: str = ""
-    had: Reminder | None = None
+    had: Mark | None = None
     confirmed_by: tuple[str, ...] = ()
 
 
@@ -102,8 +95,7 @@ def encode_greeting(greeting: Greeting) -> bytes:
             final=line_out(announced.final),
             progress=_progress_out(announced.progress),
             final_digest=announced.final_digest,
-            had=None if announced.had is None else mark_out(announced.had.mark),
-            had_proof=b"" if announced.had is None else announced.had.proof,
+            had=mark_out(announced.had),
             confirmed_by=bytes.fromhex("".join(announced.confirmed_by)),
         ),
     ).SerializeToString()
@@ -134,7 +126,7 @@ def decode_greeting(content: bytes) -> Greeting:
             final_digest=fields.matching(
                 theirs.final_digest, "final_digest", fields.DIGEST_OR_NONE
             ),
-            had=_reminder(theirs) if theirs.HasField("had") else None,
+            had=_mark(theirs.had, "had") if theirs.HasField("had") else None,
             confirmed_by=fields.fingerprints(theirs.confirmed_by, "confirmed_by"),
         ),
     )
@@ -173,18 +165,14 @@ def _progress_out(progress: Progress | None) -> wire.Progress | None:
 
 def _progress(message: wire.Progress) -> Progress:
     return Progress(
-        mark=Mark(
-            line_in(message.line, "progress.generation"),
-            fields.count(message.hop, "progress.hop", message.updates),
-        ),
+        mark=_mark(message, "progress", message.updates),
         updates=fields.count(message.updates, "progress.updates", fields.LARGEST_COUNTER),
         age_seconds=fields.number(message.age_seconds, "progress.age_seconds"),
     )
 
 
-def _reminder(message: wire.Announcement) -> Reminder:
-    mark = Mark(
-        line_in(message.had.line, "had"),
-        fields.count(message.had.hop, "had.hop", fields.LARGEST_COUNTER),
-    )
-    return Reminder(mark, fields.at_most(message.had_proof, "had_proof", fields.PROOF_BYTES))
+def _mark(
+    message: wire.Mark | wire.Progress, name: str, max_hop: int = fields.LARGEST_COUNTER
+) -> Mark:
+    line = line_in(message.line, f"{name}.generation")
+    return Mark(line, fields.count(message.hop, f"{name}.hop", max_hop))

@@ -31,7 +31,7 @@ class Progress(_message.Message):
     def __init__(self, line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., age_seconds: _Optional[float] = ...) -> None: ...
 
 class Token(_message.Message):
-    __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final", "memory", "gradient_sum", "seal", "ended_by", "end_seal", "proof")
+    __slots__ = ("version", "line", "hop", "updates", "model", "weighted_sum", "step_size_sum", "inverse_importance_sum", "final", "memory", "gradient_sum", "seal", "ended_by", "end_seal")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LINE_FIELD_NUMBER: _ClassVar[int]
     HOP_FIELD_NUMBER: _ClassVar[int]
@@ -46,7 +46,6 @@ class Token(_message.Message):
     SEAL_FIELD_NUMBER: _ClassVar[int]
     ENDED_BY_FIELD_NUMBER: _ClassVar[int]
     END_SEAL_FIELD_NUMBER: _ClassVar[int]
-    PROOF_FIELD_NUMBER: _ClassVar[int]
     version: int
     line: Line
     hop: int
@@ -61,8 +60,7 @@ class Token(_message.Message):
     seal: bytes
     ended_by: str
     end_seal: bytes
-    proof: bytes
-    def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ..., gradient_sum: _Optional[bytes] = ..., seal: _Optional[bytes] = ..., ended_by: _Optional[str] = ..., end_seal: _Optional[bytes] = ..., proof: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., line: _Optional[_Union[Line, _Mapping]] = ..., hop: _Optional[int] = ..., updates: _Optional[int] = ..., model: _Optional[bytes] = ..., weighted_sum: _Optional[bytes] = ..., step_size_sum: _Optional[float] = ..., inverse_importance_sum: _Optional[float] = ..., final: _Optional[bool] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ..., gradient_sum: _Optional[bytes] = ..., seal: _Optional[bytes] = ..., ended_by: _Optional[str] = ..., end_seal: _Optional[bytes] = ...) -> None: ...
 
 class Memory(_message.Message):
     __slots__ = ("epoch", "nodes", "ages", "squared_ages", "curvature", "collects")
@@ -81,7 +79,7 @@ class Memory(_message.Message):
     def __init__(self, epoch: _Optional[str] = ..., nodes: _Optional[float] = ..., ages: _Optional[float] = ..., squared_ages: _Optional[float] = ..., curvature: _Optional[float] = ..., collects: _Optional[bool] = ...) -> None: ...
 
 class Announcement(_message.Message):
-    __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest", "confirmed_by", "had", "had_proof")
+    __slots__ = ("degree", "importance", "reaches_you", "newest", "final", "progress", "final_digest", "confirmed_by", "had")
     DEGREE_FIELD_NUMBER: _ClassVar[int]
     IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
     REACHES_YOU_FIELD_NUMBER: _ClassVar[int]
@@ -91,7 +89,6 @@ class Announcement(_message.Message):
     FINAL_DIGEST_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_BY_FIELD_NUMBER: _ClassVar[int]
     HAD_FIELD_NUMBER: _ClassVar[int]
-    HAD_PROOF_FIELD_NUMBER: _ClassVar[int]
     degree: int
     importance: float
     reaches_you: bool
@@ -101,8 +98,7 @@ class Announcement(_message.Message):
     final_digest: str
     confirmed_by: bytes
     had: Mark
-    had_proof: bytes
-    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ..., confirmed_by: _Optional[bytes] = ..., had: _Optional[_Union[Mark, _Mapping]] = ..., had_proof: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, degree: _Optional[int] = ..., importance: _Optional[float] = ..., reaches_you: _Optional[bool] = ..., newest: _Optional[_Union[Line, _Mapping]] = ..., final: _Optional[_Union[Line, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., final_digest: _Optional[str] = ..., confirmed_by: _Optional[bytes] = ..., had: _Optional[_Union[Mark, _Mapping]] = ...) -> None: ...
 
 class Mark(_message.Message):
     __slots__ = ("line", "hop")

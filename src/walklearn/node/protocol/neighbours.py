@@ -12,10 +12,10 @@ from dataclasses import replace
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
 from walklearn.node.protocol.links import Link
-from walklearn.node.protocol.messages import Outcome, Receipt, Reminder
+from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.record import Place
-from walklearn.node.protocol.reminders import is_own
 from walklearn.node.protocol.state import State
+from walklearn.node.protocol.tokens import Mark
 from walklearn.wording import plural
 
 Result = tuple[State, list[Effect]]
@@ -65,20 +65,18 @@ def hear(state: State, event: happened.NeighbourUp | happened.Announced) -> Resu
     return spread(state, effects + reminded)
 
 
-def _remind(state: State, neighbour: str, had: Reminder | None) -> Result:
+def _remind(state: State, neighbour: str, had: Mark | None) -> Result:
     """Forget the kept gradients if a neighbour had a token that this node does not know of."""
     memory, sent = state.record.memory, state.sent_to.get(neighbour)
-    if had is None or memory.knows(had.mark, state.began, sent):
+    if had is None or memory.knows(had, state.began, sent):
         return state, []
-    which = f"hop {had.mark.hop} of {plural(had.mark.line.updates, 'update')}"
-    if not is_own(had, state.secret, neighbour):
-        return state, [Note("false reminder", which, neighbour)]
     kept = state.record.kept  # older than what tokens have of it
     record = replace(
         state.record,
-        memory=memory.reminded_of(had.mark),
+        memory=memory.reminded_of(had),
         kept=None if kept is None else kept.forgotten(),
     )
+    which = f"hop {had.hop} of {plural(had.line.updates, 'update')}"
     note = Note("restored backup", which, neighbour)
     return replace(state, record=record), [Commit(record), note]
 
@@ -122,9 +120,9 @@ def learn(state: State, event: happened.FinalArrived) -> Result:
         outcome = Outcome.ACCEPTED if final.digest == known.digest else Outcome.OBSOLETE
         return state, [Reply(Receipt(outcome, newest=known.line))]
     arrived = [Note("handed over")] if state.proves_arrival(final.mark) else []
-    memory = state.record.memory.with_token_from(event.sender, final.mark, final.proof)
+    memory = state.record.memory.with_token_from(event.sender, final.mark)
     record = replace(
-        state.record, final=replace(final, proof=b""), memory=memory, place=Place.GONE,
+        state.record, final=final, memory=memory, place=Place.GONE,
         receiver=None, newest=max(state.record.newest or final.mark, final.mark),
     )  # fmt: skip
     state = replace(state, record=record, handover=None)
@@ -158,7 +156,7 @@ def spread(state: State, effects: list[Effect]) -> Result:
             links = state.with_link(each, final_sent=final.digest)
             sent = max(state.sent_to.get(each, final.mark), final.mark)
             state = replace(state, links=links, sent_to={**state.sent_to, each: sent})
-            effects.append(SendFinal(each, state.proved(final, each)))
+            effects.append(SendFinal(each, final))
     return state, effects
 
 

@@ -95,11 +95,10 @@ def recover(
     learner: Learner,
     neighbours: Sequence[str],
     record: Record | None = None,
-    secret: bytes = b"",
 ) -> State:
     """The state of a process that has just begun, from the record on disk; feed `Started` next."""
     known, around = record or Record(), tuple(sorted(neighbours))
-    return State(fingerprint, learner, around, known, began=known.newest, secret=secret)
+    return State(fingerprint, learner, around, known, began=known.newest)
 
 
 def handle(state: State, event: Event) -> Result:

@@ -7,47 +7,25 @@ its greetings. The neighbour committed every mark before it sent it: a mark that
 proves that its disk was restored. It then forgets the gradients it kept, and the token starts a new
 epoch.
 
-A neighbour can omit a reminder but cannot forge one. With every token goes a *proof*: a keyed
-digest of its mark and its receiver, by a secret that the sender derives from its private key, which
-no backup changes. Only the sender can make and check it; a reminder without it is ignored.
-
 The cap on contributions does not rely on reminders: see `disk.contribution_count`.
 
 >>> from walklearn.node.protocol.tokens import Line
 >>> line = Line(0, 1, reclaimer="ab" * 32, walk="cd" * 16)
 >>> sent = Mark(line, 7)
->>> bob = Reminders().with_token_from("alice", sent, proof_of(b"alice's secret", "bob", sent))
+>>> bob = Reminders().with_token_from("alice", sent)
 >>> alice = Reminders()
->>> alice.knows(bob.had["alice"].mark, began=Mark(line, 9))
+>>> alice.knows(bob.had["alice"], began=Mark(line, 9))
 True
->>> alice.knows(bob.had["alice"].mark, began=Mark(line, 3))
-False
->>> is_own(bob.had["alice"], b"alice's secret", "bob")
-True
->>> is_own(bob.had["alice"]._replace(mark=Mark(line, 8)), b"alice's secret", "bob")
+>>> alice.knows(bob.had["alice"], began=Mark(line, 3))
 False
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from walklearn.node.protocol.fields import PROOF_BYTES
-from walklearn.node.protocol.messages import Reminder
 from walklearn.node.protocol.tokens import Mark
-
-
-def proof_of(secret: bytes, receiver: str, mark: Mark) -> bytes:
-    """What goes with a token to this receiver, so that its sender knows it again."""
-    handover = f"{receiver} {mark.line.text} {mark.hop}"
-    return hmac.digest(secret, handover.encode(), "sha256")[:PROOF_BYTES]
-
-
-def is_own(reminder: Reminder, secret: bytes, receiver: str) -> bool:
-    """Whether the node with this secret did send that to this receiver."""
-    return hmac.compare_digest(reminder.proof, proof_of(secret, receiver, reminder.mark))
 
 
 @dataclass(frozen=True)
@@ -58,14 +36,14 @@ class Reminders:
     neighbour had from this node and this node did not know of.
     """
 
-    had: Mapping[str, Reminder] = field(default_factory=dict)
+    had: Mapping[str, Mark] = field(default_factory=dict)
     reminded: Mark | None = None
 
-    def with_token_from(self, sender: str, mark: Mark, proof: bytes) -> Reminders:
+    def with_token_from(self, sender: str, mark: Mark) -> Reminders:
         """Remember a token or final model from this sender, unless a newer one is remembered."""
-        if sender in self.had and mark < self.had[sender].mark:
+        if sender in self.had and mark < self.had[sender]:
             return self
-        return replace(self, had={**self.had, sender: Reminder(mark, proof)})
+        return replace(self, had={**self.had, sender: mark})
 
     def knows(self, mark: Mark, began: Mark | None, sent: Mark | None = None) -> bool:
         """Whether this node can have sent that token, by what it knows.

@@ -18,7 +18,6 @@ from walklearn.node.protocol.links import Handover, Link
 from walklearn.node.protocol.messages import Announcement, Progress
 from walklearn.node.protocol.pace import Longest, Sighting
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.reminders import proof_of
 from walklearn.node.protocol.tokens import Line, Mark, Token
 from walklearn.walks import View
 
@@ -45,8 +44,6 @@ class State:
     the mark of the last token or final model that this process sent to each neighbour, to removed
     ones too, for they remember it. `began` is the newest mark that was on the disk when the process
     began.
-
-    The proofs that go with its tokens are made with `secret`: see `reminders`.
     """
 
     fingerprint: str
@@ -62,7 +59,6 @@ class State:
     returns: Longest = Longest(1.0)  # noqa: RUF009
     sent_to: Mapping[str, Mark] = field(default_factory=dict)
     began: Mark | None = None
-    secret: bytes = b""
 
     @property
     def phase(self) -> Phase:
@@ -194,10 +190,6 @@ class State:
             if self.learner.plan.roster_signer is None
             else tuple(sorted(self.record.confirmed_by))
         )
-
-    def proved(self, token: Token, receiver: str) -> Token:
-        """The token with the proof that this node sends it there."""
-        return replace(token, proof=proof_of(self.secret, receiver, token.mark))
 
     def _progress(self, now: float) -> Progress | None:
         """The walk's progress, told only where it serves: it shows which way the token went."""

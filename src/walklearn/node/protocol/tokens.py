@@ -108,8 +108,7 @@ class Token:
     epoch, and only the model counts: the walk is new, or it continues from a copy. final: the
     plan's updates are done, the last one by `ended_by`. seal, end_seal: if there is a roster, the
     signatures of the nodes that began and renewed the line and of the node that declared the end.
-    proof: the last sender recognises the token by it, see `reminders`. Seals and proof are no part
-    of the digest.
+    Seals are no part of the digest.
     """
 
     line: Line
@@ -120,7 +119,6 @@ class Token:
     seal: bytes = b""
     ended_by: str = ""
     end_seal: bytes = b""
-    proof: bytes = b""
 
     @property
     def updates(self) -> int:
@@ -158,7 +156,7 @@ class Token:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of its bytes, by which two nodes see that they have the same one."""
-        bare = replace(self, seal=b"", end_seal=b"", proof=b"")
+        bare = replace(self, seal=b"", end_seal=b"")
         return hashlib.sha256(encode_token(bare)).hexdigest()
 
 
@@ -213,7 +211,6 @@ def encode_token(token: Token) -> bytes:
         ended_by=token.ended_by,
         end_seal=token.end_seal,
         memory=memory,
-        proof=token.proof,
         **{field: arrays[name].item() for name, field in _NUMBERS.items() if name in arrays},
     ).SerializeToString()
     parts: list[Any] = [head]
@@ -241,7 +238,6 @@ def decode_token(content: bytes, limits: Limits) -> Token:
         seal=fields.seal(message.seal, "signature"),
         ended_by=fields.matching(message.ended_by, "ended_by", fields.DIGEST_OR_NONE),
         end_seal=fields.seal(message.end_seal, "end_signature"),
-        proof=fields.at_most(message.proof, "proof", fields.PROOF_BYTES),
     )
     _check_consistent(token, limits)
     return token

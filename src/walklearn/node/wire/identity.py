@@ -22,7 +22,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import hmac
 import re
 import ssl
 from dataclasses import dataclass
@@ -77,11 +76,6 @@ class Identity:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         return self._private_key.sign(_SIGNED + message, ec.ECDSA(hashes.SHA256()))
-
-    @property
-    def secret(self) -> bytes:
-        """A secret that only the holder of the key can make, the same at any time."""
-        return hmac.digest(self.key, b"walklearn secret", "sha256")
 
     @cached_property
     def _private_key(self) -> EllipticCurvePrivateKey:
