@@ -56,10 +56,9 @@ class ReturnTimes(NamedTuple):
     squared_ages: float = 0.0
 
     def with_visit(self, share: float, age: int) -> ReturnTimes:
-        """Return the statistics after one more visit.
+        """Return the statistics after a visit, `age` hops after the last one (0 for the first).
 
-        `share` is the share of the node that was used for the first time, `age` the hops since the
-        last visit to the node, 0 for the first.
+        `share` is the share of the node that was used for the first time.
         """
         return ReturnTimes(self.nodes + share, self.ages + age, self.squared_ages + float(age) ** 2)
 

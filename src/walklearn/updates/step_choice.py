@@ -87,9 +87,8 @@ def public_step(
     assumed halfway between the bounds. noise_length: σ√size of the noise on the model.
     """
     scale = walk.gradient_scale(graph)
-    mean = 0.5 * sum(bounds)
-    if walk.innermost.release is not None:
-        mean = float(walk.innermost.release.mean())
+    release = walk.innermost.release
+    mean = 0.5 * sum(bounds) if release is None else float(release.mean())
     step = _step(loss, penalty, float(scale.max()), float(scale.max()) * bounds[1], mean)
     if step.constant * noise_length > 1.0:
         step = PowerStep(1.0 / noise_length, EXPONENT)
