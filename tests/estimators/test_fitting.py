@@ -175,7 +175,7 @@ def test_it_stops_when_a_doubling_brings_little() -> None:
 
 
 @pytest.mark.parametrize("update", ["sgd", "saga"])
-def test_a_walk_that_has_not_settled_says_what_to_do(update: str) -> None:
+def test_the_warning_of_a_walk_that_has_not_converged_has_a_remedy(update: str) -> None:
     common: dict[str, Any] = {"update": update, "random_state": 0}
     with pytest.warns(ConvergenceWarning, match="8,?000 updates.*max_steps or tol"):
         RandomWalkClassifier(max_steps=8000, tol=1e-6, **common).fit(*CANCER)
@@ -183,7 +183,7 @@ def test_a_walk_that_has_not_settled_says_what_to_do(update: str) -> None:
     assert model.n_iter_ == 4000
 
 
-def test_a_walk_that_has_not_been_round_is_not_done() -> None:
+def test_a_walk_with_little_coverage_has_not_converged() -> None:
     """Iris is sorted by class: on a ring the token at first sees one of them only."""
     X, y = IRIS
     model = RandomWalkClassifier(graph="ring", walk="uniform", random_state=0).fit(X, y)
@@ -210,13 +210,15 @@ def test_a_step_that_is_a_number_falls_as_those_that_are_found() -> None:
     assert given == found == wl.PowerStep(found.constant, 0.51)
 
 
-def test_steps_that_are_too_long_are_found_out() -> None:
+def test_too_long_steps_are_named() -> None:
     for given in ({"step_size": 1e6}, {"update": wl.updates.Sgd(wl.ConstantStep(10.0))}):
         with pytest.raises(ValueError, match=r"infinity.*smaller step"):
             RandomWalkRegressor(**given, random_state=0).fit(*DIABETES)
 
 
-def test_who_gave_no_step_is_not_told_to_leave_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_remedy_for_default_steps_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(resolve, "choose_step", lambda *_: wl.ConstantStep(10.0))
     with pytest.raises(ValueError, match=r"infinity.*columns.*penalty"):
         RandomWalkRegressor(update="sgd", random_state=0).fit(*DIABETES)
@@ -387,7 +389,7 @@ def test_a_callback_hears_of_every_round() -> None:
 
 @pytest.mark.parametrize("update", ["sgd", "saga"])
 @pytest.mark.parametrize("numbers", [1, 100, 1_000_000])
-def test_losses_that_nobody_waits_for_are_the_same(
+def test_losses_without_a_callback_are_the_same(
     update: str, numbers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are found together at the end, or as soon as so many numbers wait."""
@@ -426,9 +428,13 @@ def test_losses_that_nobody_waits_for_are_the_same(
         ({"fit_intercept": "yes"}, "fit_intercept .*'yes'"),
         ({"random_state": -3}, "random_state .*-3"),
         ({"laziness": 2.0}, r"laziness .*2\.0"),
+        ({"update": "saga", "step_size": wl.PowerStep(0.1)}, r"step_size .*update='saga'"),
+        ({"update": "saga", "average": "tail"}, r"average='tail' .*update='saga'"),
+        ({"update": "sagaa"}, "'sagaa'"),
+        ({"update": 3}, r"update .*got 3"),
     ],
 )
-def test_bad_parameters_are_told_apart(parameters: Any, message: str) -> None:
+def test_bad_parameters_are_named(parameters: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         RandomWalkClassifier(**parameters).fit(*IRIS)
 
@@ -439,21 +445,15 @@ def test_bad_parameters_are_told_apart(parameters: Any, message: str) -> None:
         ({"nodes": [1, 2]}, r"nodes .*150 rows.*\(2,\)"),
         ({"nodes": [None] * 150}, "nodes .*row 0"),
         ({"nodes": np.full(150, np.nan)}, "nodes .*row 0"),
+        ({"nodes": [*range(149), 200]}, r"row 149: node 200 .* nodes are 0 to 149"),
         ({"sample_weight": np.full(150, -1.0)}, "sample_weight .*row 0 .*-1"),
     ],
 )
-def test_bad_arguments_are_told_apart(arguments: Any, message: str) -> None:
+def test_bad_arguments_are_named(arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        RandomWalkClassifier().fit(*IRIS, **arguments)
-
-
-def test_a_node_that_is_not_in_the_graph_is_named() -> None:
-    X, y = IRIS
-    model = RandomWalkClassifier(graph=wl.graphs.ring(5))
-    with pytest.raises(ValueError, match=r"row 4: node 9 .* nodes are 0 to 4"):
-        model.fit(X, y, nodes=[0, 1, 2, 3, 9] * 30)
+        RandomWalkClassifier(graph=wl.graphs.ring(150)).fit(*IRIS, **arguments)
     with pytest.raises(ValueError, match=r"'logistic' .*regression.*'squared'"):
-        RandomWalkRegressor(loss="logistic").fit(X, y)
+        RandomWalkRegressor(loss="logistic").fit(*IRIS)
 
 
 def test_an_edge_list_may_name_its_nodes(tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a fitted estimator hands on: a model that predicts the same, and the problem it solved."""
+"""Results of a fitted estimator: a model that predicts the same, and the problem it solved."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def test_columns_are_those_of_the_frame_or_the_encoding() -> None:
     assert bare.to_model().encoding.feature_names == ("x0", "x1", "x2", "x3")
     with pytest.raises(ValueError, match="2 features"):
         bare.to_model(["a", "b"])
+    with pytest.raises(NotFittedError):
+        RandomWalkClassifier().to_model()
 
 
 def test_a_table_goes_through_the_encoding() -> None:
@@ -65,43 +67,21 @@ def test_a_table_goes_through_the_encoding() -> None:
 @pytest.mark.parametrize(
     ("settings", "protected", "exposed"),
     [
-        (
-            {"walk": "weighted"},
-            "",
-            r"L_i of every node, .* its neighbours in the clear",
-        ),
+        ({"walk": "weighted"}, "", r"L_i of every node, .* its neighbours in the clear"),
         ({}, "Nodes disclose to each other their degree", "model is not protected"),
-        (
-            CONSTANTS_ALONE,
-            r"\(ε, δ\) = \(3, 0.03\) of this number alone",
-            "ε = ∞: the model is not",
-        ),
-        (
-            {"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},
-            r"released by Laplace.*0\.1 to 40; the ledger has",
-            "model is not protected",
-        ),
-        (
-            {"walk": wl.walks.Weighted(np.ones(150))},
-            "",
-            "importance of every node, .* is disclosed",
-        ),
-        (
-            {"walk": wl.walks.Weighted(np.ones(150), public=True)},
-            "importance declared to be public",
-            "model is not protected",
-        ),
+        (CONSTANTS_ALONE, r"\(ε, δ\) = \(3, 0.03\) of this number", "ε = ∞: the model is not"),
+        ({"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},
+         r"released by Laplace.*0\.1 to 40; the ledger has", "model is not protected"),
+        ({"walk": wl.walks.Weighted(np.ones(150))}, "", "importance of every node, .* disclosed"),
+        ({"walk": wl.walks.Weighted(np.ones(150), public=True)},
+         "importance declared to be public", "model is not protected"),
     ],
-)
-def test_what_was_revealed_is_told(settings: Any, protected: str, exposed: str) -> None:
+)  # fmt: skip
+def test_disclosures_are_stated(settings: Any, protected: str, exposed: str) -> None:
     fitted = RandomWalkClassifier(steps=50, **settings).fit(*IRIS)
-    told = fitted.to_model().privacy
-    assert _some(protected, told["protected"])
-    assert _some(exposed, told["not_protected"])
-
-
-def _some(pattern: str, sentences: list[str]) -> bool:
-    return not pattern or any(re.search(pattern, each) for each in sentences)
+    privacy = fitted.to_model().privacy
+    for pattern, kind in ((protected, "protected"), (exposed, "not_protected")):
+        assert not pattern or any(re.search(pattern, each) for each in privacy[kind])
 
 
 def test_the_walk_is_named_as_it_was_asked_for() -> None:
@@ -110,22 +90,17 @@ def test_the_walk_is_named_as_it_was_asked_for() -> None:
     assert fitted.to_model().walk == repr(walk)
 
 
-def test_only_what_is_fitted_becomes_a_model() -> None:
-    with pytest.raises(NotFittedError):
-        RandomWalkClassifier().to_model()
-
-
 @pytest.mark.parametrize("settings", [{}, CONSTANTS_ALONE, {"feature_bound": 8.0, "graph": "ring"}])
-def test_the_problem_that_is_posed_is_the_one_that_is_solved(
+def test_the_prepared_problem_is_the_one_that_is_solved(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     solved: list[wl.Problem] = []
 
-    def told(estimator: Any, ended: Any) -> Any:
-        solved.append(ended.setting.objective)
-        return trace_of(estimator, ended)
+    def record(estimator: Any, result: Any) -> Any:
+        solved.append(result.setting.objective)
+        return trace_of(estimator, result)
 
-    monkeypatch.setattr(random_walk, "trace_of", told)
+    monkeypatch.setattr(random_walk, "trace_of", record)
     X, y = CANCER
     nodes = np.arange(len(X)) % 20
     estimator = RandomWalkClassifier(steps=50, random_state=0, **settings)

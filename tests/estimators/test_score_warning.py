@@ -20,14 +20,12 @@ TOTAL: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "row_length": 1.5, "step
 NOISE: dict[str, Any] = {
     "model_privacy": wl.privacy.ModelNoise(1.0, 5.0, 3), "feature_bound": 3.0, "steps": 20
 }  # fmt: skip
+SCALE = {"target_centre": 0.0, "target_spread": 1.0}
 ESTIMATORS = {
     "total": (wl.RandomWalkClassifier(**TOTAL), CLASSES),
     "seeded": (wl.RandomWalkClassifier(**TOTAL, random_state=1), CLASSES),
     "noise by hand": (wl.RandomWalkClassifier(**NOISE), CLASSES),
-    "regression": (
-        wl.RandomWalkRegressor(**NOISE, target_centre=0.0, target_spread=1.0),
-        NUMBERS,
-    ),
+    "regression": (wl.RandomWalkRegressor(**NOISE, **SCALE), NUMBERS),
 }
 
 
@@ -50,11 +48,8 @@ def test_the_first_score_of_a_private_estimator_warns(name: str) -> None:
 def test_without_protection_nothing_is_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", wl.PrivacyWarning)
-        for estimator, targets in (
-            (wl.RandomWalkClassifier(steps=20, random_state=1), CLASSES),
-            (wl.RandomWalkRegressor(steps=20, random_state=1), NUMBERS),
-        ):
-            estimator.fit(X, targets).score(X, targets)
+        wl.RandomWalkClassifier(steps=20, random_state=1).fit(X, CLASSES).score(X, CLASSES)
+        wl.RandomWalkRegressor(steps=20, random_state=1).fit(X, NUMBERS).score(X, NUMBERS)
 
 
 def test_cross_validation_warns_once() -> None:

@@ -350,8 +350,8 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         "got the class Uniform: write Uniform()."),
     "words for a regressor": (
         lambda: wl.RandomWalkRegressor().fit(X, np.array(["1", "yes", "no"])),
-        "row 1 of y is the text 'yes', and a regressor predicts numbers: for classes use "
-        "RandomWalkClassifier."),
+        "row 1 of y is the text 'yes', and a regressor predicts numbers. Use "
+        "RandomWalkClassifier for classes."),
     "a schema of too few columns": (
         lambda: fit(epsilon=1.0, delta=1e-5, schema=wl.tables.Schema.typical([0, 0], [1, 1])),
         "epsilon = 1 needs a public scale of every column, and the schema declares none of 'x2'. "
