@@ -137,7 +137,8 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         ndarray of shape (rows,)
             The labels.
         """
-        return np.asarray(self.classes_[score_each_class(self._scores(X)).argmax(axis=1)])
+        best = score_each_class(self._scores(X)).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
