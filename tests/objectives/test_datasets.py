@@ -177,21 +177,17 @@ class TestSplits:
 
 @pytest.mark.parametrize(
     ("load", "shape", "labels"),
-    [(breast_cancer, (569, 30), {-1, 1}), (digits, (1797, 64), set(range(10)))],
-)
+    [(breast_cancer, (569, 30), {-1, 1}), (digits, (1797, 64), set(range(10))),
+     (diabetes, (442, 10), None)],
+)  # fmt: skip
 def test_collected_data(load, shape, labels):
     X, y = load()
     assert X.shape == shape
-    assert set(y) == labels
+    if labels is None:
+        X = np.column_stack([X, y])
+    else:
+        assert set(y) == labels
     varied = X.std(axis=0) > 0
     assert X.mean(axis=0) == pytest.approx(0, abs=1e-12)
     assert X.std(axis=0)[varied] == pytest.approx(1)
     assert (X[:, ~varied] == 0).all()
-
-
-def test_collected_regression_data():
-    X, y = diabetes()
-    assert X.shape == (442, 10)
-    for values in (X, y[:, None]):
-        assert values.mean(axis=0) == pytest.approx(0, abs=1e-12)
-        assert values.std(axis=0) == pytest.approx(1)

@@ -268,21 +268,15 @@ COLUMN_SCALES = np.array([1e-3, 1e-1, 10.0, 1e3])
 
 @pytest.mark.parametrize("loss", [Logistic(), Squared(), Huber(), SquaredHinge()], ids=repr)
 @pytest.mark.parametrize("domain", [Everywhere(), Ball(1e5)], ids=repr)
-class TestBadlyScaledFeatures:
-    def problems(self, loss, domain):
-        X, y = data_for(loss, 5, rows=60, d=4)
-        return Problem(X, y, loss=loss), Problem(X * COLUMN_SCALES, y, loss=loss, domain=domain)
-
-    def test_they_are_solved(self, loss, domain):
-        plain, scaled = self.problems(loss, domain)
-        expected = plain.solution.model / COLUMN_SCALES
-        assert np.allclose(scaled.solution.model, expected, rtol=1e-7)
-        assert scaled.solution.value == pytest.approx(plain.solution.value, rel=1e-12)
-
-    def test_the_minimiser_is_still_the_only_one(self, loss, domain):
-        """The rows have full rank whatever the units of their columns."""
-        _, scaled = self.problems(loss, domain)
-        assert scaled.solution.unique
+def test_badly_scaled_features(loss, domain):
+    """The rows have full rank whatever the units of their columns."""
+    X, y = data_for(loss, 5, rows=60, d=4)
+    plain = Problem(X, y, loss=loss)
+    scaled = Problem(X * COLUMN_SCALES, y, loss=loss, domain=domain)
+    expected = plain.solution.model / COLUMN_SCALES
+    assert np.allclose(scaled.solution.model, expected, rtol=1e-7)
+    assert scaled.solution.value == pytest.approx(plain.solution.value, rel=1e-12)
+    assert scaled.solution.unique
 
 
 def test_more_numbers_than_a_dense_hessian_would_hold():

@@ -112,7 +112,8 @@ def place_rows(
     """Return the network and the node of each row; by default row i is at node i.
 
     A family of graphs gets a node for each name in `nodes`, and is drawn again when there are new
-    names. The nodes of any other graph keep their names, else 0 to N − 1; those without rows relay.
+    names. The nodes of any other graph keep their names, or are called 0 to N − 1; nodes without
+    rows only forward the token.
 
     Parameters
     ----------
