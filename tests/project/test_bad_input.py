@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import walklearn as wl
-from tests.running import invoke
+from tests.running import invoke, refusal
 from walklearn import domains, graphs, losses, updates, walks
 
 X, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
@@ -309,16 +309,8 @@ TYPED: dict[str, tuple[str, ...]] = {
         "train rows.csv --target y --test rows.csv --test-fraction 0.5 --out m",
         "--test ", "--test-fraction"),
     "advice on what the file says": ("advise rows.csv --target y --nodes 7", "--nodes", "rows.csv"),
-    "a model in the way": ("train rows.csv --target y --out model", "model already", "--force"),
-    "a wrong column": ("train rows.csv --target z --out m", "'z'", "'a', 'b' and 'y'"),
     "a wrong penalty": ("train rows.csv --target y --penalty nan --out m", "penalty", "nan"),
     "a loss of numbers": ("train rows.csv --target y --loss huber --out m", "logistic", "'huber'"),
-    "no task under privacy": (
-        "train rows.csv --target y --epsilon 3 --delta 1e-5 --feature-bound 1 --out m",
-        "--task classification", "--task regression"),
-    "a δ above 1": (
-        "train rows.csv --target y --epsilon 3 --delta 2 --feature-bound 1 "
-        "--task classification --out m", "delta", "2.0"),
     "a negative penalty": ("train rows.csv --target y --penalty -1 --out m", "'--penalty'", ">=0"),
     "a negative step": (
         "train rows.csv --target y --step-constant -1 --out m", "'--step-constant'", ">0"),
@@ -343,10 +335,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_typed_by_mistake(case: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files)
     command, *names = TYPED[case]
-    result = invoke(*command.split())
-    assert result.exit_code == 2, result.output
-    answer = " ".join(result.stderr.split())
-    assert all(name in answer for name in names), answer
+    message = refusal(*command.split())
+    assert all(name in message for name in names), message
     assert not Path("m").exists()
 
 
@@ -354,8 +344,8 @@ def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(files)
     lines = [f"s{i % 25},{i},{i % 8},{3},{i % 3},{i % 2}" for i in range(60)]
     Path("doubtful.csv").write_text("\n".join(["place,number,site,same,b,y", *lines]))
-    said = "train doubtful.csv --target y --steps 10 --seed 1 --out doubtful --json"
-    notes = " ".join(json.loads(invoke(*said.split()).stdout)["notes"])
+    command = "train doubtful.csv --target y --steps 10 --seed 1 --out doubtful --json"
+    notes = " ".join(json.loads(invoke(*command.split()).stdout)["notes"])
     for part in (
         "'place' is text and becomes 25 features", "--node-column place",
         "'site' is used as a number", "--node-column site",
@@ -378,11 +368,7 @@ def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyP
         ("site", "--node-column near", ["'site' is used", "pass --node-column site"]),
         ("site", "--node-column site", []),
         ("place", "--node-column size", ["--node-column size looks like a measurement", "0.5"]),
-        (
-            "place",
-            "--node-column row",
-            ["--node-column row looks like a row ID", "60 different values in 60 rows"],
-        ),
+        ("place", "--node-column row", ["row looks like a row ID", "60 different values"]),
     ],
 )
 def test_columns_that_may_name_owners_or_do_not_are_noted(
