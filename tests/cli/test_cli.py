@@ -49,7 +49,7 @@ def test_demo_saves_a_picture_a_table_and_traces(tmp_path: Path) -> None:
             assert final in result.stdout
 
 
-def test_demo_says_where_it_cannot_write(tmp_path: Path) -> None:
+def test_demo_names_a_path_that_it_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     result = walklearn("demo", "--steps", "10", "--replicates", "1", "--out", "file", cwd=tmp_path)
     assert result.returncode == 2
@@ -99,7 +99,7 @@ def test_privacy_audits_find_that_real_noise_is_missing(
     assert all(each["largest_refutable_epsilon"] < 9 for each in found.get("audits", [found]))
 
 
-def test_privacy_refuses_what_cannot_be() -> None:
+def test_privacy_refuses_impossible_targets() -> None:
     result = walklearn("privacy", "calibrate", *TARGET, "--mechanism", "gamma")
     assert result.returncode == 2
     assert "the floor is 0.85" in result.stderr

@@ -98,15 +98,15 @@ def test_every_command_has_all_three(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", TRIED)
-def test_json_is_one_document_quiet_is_quiet_verbose_says_at_least_as_much(path: str) -> None:
+def test_json_is_one_document_quiet_is_quiet_and_verbose_is_longer(path: str) -> None:
     found = invoke_ok(*words_of(path, "one"), "--json")
     facts = json.loads(found.stdout, parse_constant=lambda name: pytest.fail(name))
     assert isinstance(facts, dict)
     assert facts
-    told = invoke_ok(*words_of(path, "two"))
-    assert told.stdout
+    result = invoke_ok(*words_of(path, "two"))
+    assert result.stdout
     more = invoke(*words_of(path, "three"), "--verbose")
-    assert len(more.stdout) >= len(told.stdout.replace("two", "three")) - 120  # the hint at it
+    assert len(more.stdout) >= len(result.stdout.replace("two", "three")) - 120  # the hint at it
     quiet = invoke_ok(*words_of(path, "four"), "--quiet")
     gives = ("predict", "schema")  # what they print is what they are for
     assert bool(quiet.stdout) == (path in gives)
@@ -123,7 +123,7 @@ def test_a_wrong_command_prints_no_document() -> None:
     assert "missing.csv" in result.stderr
 
 
-def test_results_come_first_then_what_is_private() -> None:
+def test_results_come_before_privacy() -> None:
     lines = invoke(*words_of("train", "")).stdout.splitlines()
     assert lines[0] == "A classifier of 'y'"
     assert [line.split()[0] for line in lines[1:4]] == ["data", "walk", "training"]

@@ -36,7 +36,7 @@ def test_every_site_has_its_rows_and_they_fit_the_plan(hospitals: Path) -> None:
     assert everybody.groupby("site").size().to_dict() == ROWS_OF
 
 
-def test_the_public_scales_are_of_nobody_who_is_to_be_protected(hospitals: Path) -> None:
+def test_no_protected_patient_is_among_the_public_ones(hospitals: Path) -> None:
     schema = Schema.of(hospitals / "schema.toml")
     assert not schema.from_rows
     published = pd.read_csv(hospitals / "published.csv")

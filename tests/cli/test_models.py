@@ -72,7 +72,7 @@ def test_classes_that_look_like_numbers(place: Path) -> None:
     assert "accuracy 1 on 2 rows" in result.stderr
 
 
-def test_predict_reads_only_what_it_needs(place: Path) -> None:
+def test_predict_reads_only_the_needed_columns(place: Path) -> None:
     TABLE.assign(label=["", "yes", "no", "no"], note=[1, "?", "", 2]).to_csv(
         place / "empty.csv", index=False
     )
@@ -81,7 +81,7 @@ def test_predict_reads_only_what_it_needs(place: Path) -> None:
     assert result.stderr == ""
 
 
-def test_predict_tells_r_squared_of_a_regressor(place: Path) -> None:
+def test_predict_prints_r_squared_of_a_regressor(place: Path) -> None:
     model = Model([2.0], [2.0], loss="squared", columns=["x"], target="y")
     model.save(place / "line")
     pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 7.0]}).to_csv(place / "xy.csv", index=False)

@@ -45,7 +45,7 @@ def new(*options: object, classes: str = "no,yes", nodes: object = 20) -> Result
                   "--rows", 5000, *options)  # fmt: skip
 
 
-def test_without_epsilon_visits_remember(folder: Path) -> None:
+def test_without_epsilon_the_update_has_memory(folder: Path) -> None:
     made = new()
     assert made.exit_code == 0, made.output
     plan = Plan.read(folder / "plan.toml")
@@ -98,8 +98,8 @@ def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
 def test_numbers_and_many_classes(folder: Path) -> None:
     assert new("--out", "many.toml", classes="a,b,c").exit_code == 0
     assert Plan.read(folder / "many.toml").loss == Softmax(3)
-    told = new("--out", "numbers.toml", *PRIVATE, "--target-scale", "-40,8", classes="")
-    assert told.exit_code == 0, told.output
+    result = new("--out", "numbers.toml", *PRIVATE, "--target-scale", "-40,8", classes="")
+    assert result.exit_code == 0, result.output
     plan = Plan.read(folder / "numbers.toml")
     assert (plan.classes, plan.target_scale) == (None, TargetScale(-40.0, 8.0))
 
@@ -112,7 +112,7 @@ def test_limits_follow_the_slowest_answer(folder: Path) -> None:
     assert limits.resume_after_seconds == 60.0
 
 
-def test_the_graph_says_how_many_take_part(folder: Path) -> None:
+def test_the_number_of_nodes_follows_from_the_graph(folder: Path) -> None:
     (folder / "edges.txt").write_text("oslo lima\nlima cairo\ncairo osaka\nosaka oslo\n")
     invoke_ok("plan", "new", "--schema", "schema.toml", "--target", "ill", "--classes",
                   "no,yes", "--rows", 50, "--graph", "edges.txt")  # fmt: skip
@@ -124,24 +124,24 @@ def test_the_graph_says_how_many_take_part(folder: Path) -> None:
 def test_check_explains_and_tries_rows(folder: Path) -> None:
     assert new(nodes=4).exit_code == 0
     (folder / "rows.csv").write_text("age,blood pressure,ward,ill\n40,120,A,no\n50,90,B,yes\n")
-    told = invoke_ok("plan", "check", "plan.toml", "--data", "rows.csv")
-    assert "rows.csv: 2 rows" in told.stdout
-    told = json.loads(invoke("plan", "check", "plan.toml", "--json").stdout)
-    assert told["digest"] == Plan.read(folder / "plan.toml").digest
-    assert told["explained"]["nodes"] == "4 nodes with 5,000 rows"
-    assert told["notes"] == []
+    result = invoke_ok("plan", "check", "plan.toml", "--data", "rows.csv")
+    assert "rows.csv: 2 rows" in result.stdout
+    facts = json.loads(invoke("plan", "check", "plan.toml", "--json").stdout)
+    assert facts["digest"] == Plan.read(folder / "plan.toml").digest
+    assert facts["explained"]["nodes"] == "4 nodes with 5,000 rows"
+    assert facts["notes"] == []
     (folder / "rows.csv").write_text("age,blood pressure,ward,ill\n40,120,C,no\n")
     message = refusal("plan", "check", "plan.toml", "--data", "rows.csv")
     assert "column 'ward': 'C'" in message
 
 
-def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
+def test_check_notes_doubtful_choices(folder: Path) -> None:
     (folder / "plan.toml").write_text(
         'name = "ours"\nnodes = 9\nfeatures = ["a"]\ntarget = "b"\nloss = "squared"\n'
         "step_size = { constant = 0.1 }\nupdates = 10\n"
     )
-    told = invoke_ok("plan", "check", "plan.toml")
-    notes = " ".join(told.stderr.split())
+    result = invoke_ok("plan", "check", "plan.toml")
+    notes = " ".join(result.stderr.split())
     for word in ("10 updates", 'update = "saga"', "not scaled: a.", "roster new", "penalty = "):
         assert word in notes
 
@@ -158,7 +158,9 @@ def test_check_minds_what_may_not_be_meant(folder: Path) -> None:
         (("--out", "schema.toml"), ["schema.toml exists", "--out"]),
     ],
 )
-def test_what_cannot_be_a_plan(folder: Path, options: tuple[object, ...], words: list[str]) -> None:
+def test_impossible_plans_are_refused(
+    folder: Path, options: tuple[object, ...], words: list[str]
+) -> None:
     refused = new(*options)
     assert refused.exit_code == 2
     assert all(word in " ".join(refused.output.split()) for word in words)

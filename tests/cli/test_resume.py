@@ -65,7 +65,7 @@ def test_a_real_interrupt_keeps_the_model_and_resume_ends_where_it_would_have(
     assert "was not interrupted" in message
 
 
-def test_what_cannot_be_resumed_is_refused(rows: Path, tmp_path: Path) -> None:
+def test_impossible_resumption_is_refused(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     for options, why in (
         ((*ASKED, *PRIVATE), "a private training"),
@@ -130,7 +130,7 @@ def test_steps_count_those_before_the_interruption(rows: Path, tmp_path: Path) -
     assert Model.load(out).updates == 500
 
 
-def test_without_a_seed_the_graph_that_was_drawn_is_walked_on(rows: Path, tmp_path: Path) -> None:
+def test_without_a_seed_training_resumes_on_the_same_graph(rows: Path, tmp_path: Path) -> None:
     out, command = tmp_path / "model", ("train", rows, *ASKED[:4], "--step-constant", "0.5")
     assert invoke(*command, "--steps", "300", "--out", out).exit_code == 0
     before = interrupted(out).details

@@ -36,7 +36,7 @@ def write_rows(folder: Path) -> Path:
     return path
 
 
-def told(*arguments: object) -> dict[str, Any]:
+def result_of(*arguments: object) -> dict[str, Any]:
     result = invoke_ok(*arguments, "--json")
     facts: dict[str, Any] = json.loads(result.stdout)
     return facts
@@ -51,17 +51,17 @@ def test_every_command_clips_at_the_same_length(
     schema.write_text(numbers + TEXTS)
     of_rows = ("--target", "ill", "--node-column", "site", "--graph", "complete")
     of_rows += () if numbers else ("--drop", "age", "--drop", "dose")
-    told("train", data, *of_rows, *PRIVATE, "--schema", schema, "--task", "classification",
+    result_of("train", data, *of_rows, *PRIVATE, "--schema", schema, "--task", "classification",
          "--seed", 1, "--out", "model")  # fmt: skip
     ledger = json.loads((tmp_path / "model" / "ledger.json").read_text())
     clips = {"train": ledger["releases"][0]["mechanism"]["clip"]}
-    facts = told("advise", "--graph", "complete", "--nodes", NODES, "--rows", ROWS,
+    facts = result_of("advise", "--graph", "complete", "--nodes", NODES, "--rows", ROWS,
                  "--task", "classification", "--schema", schema, *PRIVATE)  # fmt: skip
     clips["advise"] = facts["clip"]
-    facts = told("advise", data, *of_rows, "--schema", schema, *PRIVATE,
+    facts = result_of("advise", data, *of_rows, "--schema", schema, *PRIVATE,
                  "--task", "classification")  # fmt: skip
     clips["advise with rows"] = facts["clip"]
-    told("plan", "new", "--schema", schema, "--target", "ill", "--classes", "no,yes",
+    result_of("plan", "new", "--schema", schema, "--target", "ill", "--classes", "no,yes",
          "--nodes", NODES, "--rows", ROWS, *PRIVATE)  # fmt: skip
     plan = Plan.read(tmp_path / "plan.toml")
     budget_plan = plan.budget_plan
@@ -80,9 +80,9 @@ def test_the_step_of_a_plan_is_the_one_that_its_own_facts_give(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.toml").write_text(SPREADS + TEXTS)
-    told("plan", "new", "--schema", "schema.toml", "--target", "ill", "--classes", "no,yes",
+    result_of("plan", "new", "--schema", "schema.toml", "--target", "ill", "--classes", "no,yes",
          "--nodes", NODES, "--rows", ROWS, *PRIVATE)  # fmt: skip
-    facts = told("advise", "--graph", "complete", "--nodes", NODES, "--rows", ROWS,
+    facts = result_of("advise", "--graph", "complete", "--nodes", NODES, "--rows", ROWS,
                  "--task", "classification", "--schema", "schema.toml", *PRIVATE)  # fmt: skip
     plan = Plan.read(tmp_path / "plan.toml")
     assert plan.step_size is not None

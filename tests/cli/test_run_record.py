@@ -95,11 +95,11 @@ def test_three_private_runs_at_3_print_5_66(data: Path) -> None:
 def test_an_unprotected_run_is_recorded_as_such(data: Path) -> None:
     train(data, *PRIVATE)
     for runs in (1, 2):
-        told = train(data)["private_to_the_owner"]
-        assert told["total"]["unprotected_runs"] == runs
-        assert told["total"]["private_runs"] == 1
-        assert told["all_runs"].startswith("private runs: ε = 3 at δ = 1e-05")
-        assert told["all_runs"].endswith(f"; {runs} unprotected run{'s' if runs > 1 else ''}")
+        results = train(data)["private_to_the_owner"]
+        assert results["total"]["unprotected_runs"] == runs
+        assert results["total"]["private_runs"] == 1
+        assert results["all_runs"].startswith("private runs: ε = 3 at δ = 1e-05")
+        assert results["all_runs"].endswith(f"; {runs} unprotected run{'s' if runs > 1 else ''}")
     assert train(data, *CONSTANTS)["private_to_the_owner"]["total"]["unprotected_runs"] == 3
 
 
@@ -108,8 +108,8 @@ def test_a_run_with_seeded_noise_is_not_charged(data: Path, options: tuple[str, 
     facts = train(data, "--seed", "1", *options)
     assert "total" not in facts["private_to_the_owner"]
     assert recorded(data) == (0, 0)
-    told = facts["privacy"]["not_protected"][0]
-    assert told.startswith("No privacy claim")
+    statement = facts["privacy"]["not_protected"][0]
+    assert statement.startswith("No privacy claim")
     shown = invoke("train", data, "--target", "y", "--steps", "60", "--seed", "1", *options,
                    "--out", data.parent / "shown")  # fmt: skip
     assert "No privacy claim" in shown.stdout

@@ -72,7 +72,7 @@ def test_a_schema_to_be_filled_in(rows: Path) -> None:
     assert Plan.from_dict(plan.to_dict()) == plan
 
 
-def test_a_training_tells_its_owner_of_a_range_that_crushes(rows: Path) -> None:
+def test_a_range_that_is_too_wide_is_noted(rows: Path) -> None:
     common = ("train", rows, "--target", "ill", "--node-column", "site", "--steps", "100")
     scales = ("--range", "blood pressure=0,5000", "--scale", "age=50,20")
     result = invoke_ok(*common, *scales, "--out", rows.with_name("one"))

@@ -125,7 +125,7 @@ def test_defaults_are_those_of_the_estimators() -> None:
     assert {name: shell[name] for name in shared} == {name: python[name] for name in shared}
 
 
-def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:
+def test_the_output_for_people(place: Path, tmp_path: Path) -> None:
     result = invoke_ok(
         "train", place / "data.csv", "--target", "label", *REST["label"], "--drop", "site",
         "--walk", "uniform", "--steps", "3000", "--out", tmp_path / "model",
@@ -141,7 +141,7 @@ def test_what_is_told_to_people(place: Path, tmp_path: Path) -> None:
     assert "training score: accuracy" in report
 
 
-def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
+def test_the_claim_is_exact(place: Path, tmp_path: Path) -> None:
     asked = (*sites(place), *PRIVATE, *SCALES, "--categories", "city=Oslo,Rome,Bern", "--out")
     facts = train(*asked, tmp_path / "model")
     privacy = facts["privacy"]
@@ -169,7 +169,7 @@ def test_privacy_is_told_exactly(place: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [PRIVATE[:4], CONSTANTS[:6], MODEL_NOISE])
 @pytest.mark.parametrize("largest", [5, 5.5])
-def test_under_privacy_the_task_is_given_not_read_off_one_row(
+def test_under_privacy_the_task_must_be_passed(
     tmp_path: Path, asked: tuple[str, ...], largest: float
 ) -> None:
     targets = [3, 4, 5] * 20 + [largest]
@@ -188,7 +188,7 @@ def test_under_privacy_the_task_is_given_not_read_off_one_row(
         assert "--task classification or --task regression" in message
 
 
-def test_what_is_taken_to_be_public_is_listed(place: Path, tmp_path: Path) -> None:
+def test_public_facts_are_listed(place: Path, tmp_path: Path) -> None:
     asked = (
         *sites(place),
         *PRIVATE,
@@ -238,7 +238,7 @@ def test_the_directory_of_a_private_model_can_be_published(place: Path, tmp_path
     assert "training_score" in Model.load(tmp_path / "clear").details
 
 
-def test_a_model_that_learnt_nothing_is_told_of_loudly(place: Path, tmp_path: Path) -> None:
+def test_a_model_that_learnt_nothing_is_noted(place: Path, tmp_path: Path) -> None:
     asked = (*sites(place), "--drop", "city", *SCALES, "--delta", "1e-5", *TASK)
     poor = train(*asked, "--epsilon", "0.001", "--protect", "node", "--out", tmp_path / "poor")
     (loud,) = [note for note in poor["private_to_the_owner"]["notes"] if "HARDLY" in note]
@@ -250,9 +250,9 @@ def test_a_model_that_learnt_nothing_is_told_of_loudly(place: Path, tmp_path: Pa
         place / "data.csv", "--target", "label", *REST["label"], "--drop", "city", "--drop", "site",
         *SCALES, *PRIVATE, "--protect", "node", "--out", tmp_path / "alone",
     )  # fmt: skip
-    told = train(*alone)
-    assert any("--protect node" in note for note in told["private_to_the_owner"]["notes"])
-    assert "notes" not in {*poor, *good, *told}  # they were computed from the rows
+    single = train(*alone)
+    assert any("--protect node" in note for note in single["private_to_the_owner"]["notes"])
+    assert "notes" not in {*poor, *good, *single}  # they were computed from the rows
 
 
 def test_nothing_of_the_encoding_comes_from_private_data(place: Path, tmp_path: Path) -> None:
@@ -401,9 +401,9 @@ def test_values_in_a_file_do_not_affect_the_advice(
     assert outputs[0].stdout == outputs[1].stdout
 
 
-def followed_from(told: str) -> list[str]:
+def followed_from(output: str) -> list[str]:
     """The options of the command that advice ends with, as a shell would pass them."""
-    return shlex.split(told.splitlines()[-1].partition("train ... ")[2])
+    return shlex.split(output.splitlines()[-1].partition("train ... ")[2])
 
 
 def test_advice_from_public_facts_is_followed_to_the_letter(place: Path, tmp_path: Path) -> None:
@@ -421,7 +421,7 @@ def test_advice_from_public_facts_is_followed_to_the_letter(place: Path, tmp_pat
         assert privacy.get("claim_without_seed", privacy)["epsilon"] == claimed
 
 
-def test_advice_under_privacy_asks_how_many_rows_there_are(place: Path) -> None:
+def test_advice_under_privacy_needs_the_number_of_rows(place: Path) -> None:
     for asked in ((*PRIVATE, "--features", "4"), CONSTANTS):
         message = refusal("advise", "--graph", place / "edges.txt", *asked, "--feature-bound", "8")
         assert "--rows 5000" in message
@@ -449,7 +449,7 @@ def test_a_graph_with_two_sides_is_noted_whatever_the_walk(
     assert any("--laziness" in note for note in trained["notes"]) == (walk == "uniform")
 
 
-def test_columns_that_are_wholly_cut_off_are_named(place: Path, tmp_path: Path) -> None:
+def test_columns_that_are_entirely_cut_off_are_named(place: Path, tmp_path: Path) -> None:
     facts = train(
         *sites(place),
         "--drop", "city", *PRIVATE, "--scale", "age=0,0.1", "--scale", "income=40000,12000",
@@ -468,7 +468,7 @@ def test_a_mini_batch_under_privacy_is_an_error_of_the_user(place: Path, tmp_pat
     assert "Missing in" in message
 
 
-def test_the_task_is_guessed_and_can_be_said() -> None:
+def test_the_task_is_guessed_and_can_be_passed() -> None:
     numbers = np.arange(60)
     assert task_of(np.array([0, 1, 1]), "y", "auto") == "classification"
     assert task_of(numbers % 5, "y", "auto") == "classification"
@@ -483,7 +483,7 @@ def test_the_task_is_guessed_and_can_be_said() -> None:
         task_of(np.ones(3, dtype=int), "y", "auto")
 
 
-def test_a_model_in_the_clear_is_told_as_infinite(place: Path, tmp_path: Path) -> None:
+def test_an_unprotected_model_has_an_infinite_epsilon(place: Path, tmp_path: Path) -> None:
     common = ("--target", "label", *NETWORK, place / "edges.txt", *REST["label"], "--drop", "city")
     asked = (*common, *SCALES, *CONSTANTS, "--steps", "100", "--out")
     facts = train(place / "data.csv", *asked, tmp_path / "model")
@@ -528,7 +528,7 @@ def test_advice_from_public_facts_takes_edges_of_names(place: Path, tmp_path: Pa
     assert json.loads(by_name.stdout) == json.loads(by_number.stdout)
 
 
-def test_a_reader_that_has_seen_enough_is_no_mistake() -> None:
+def test_a_closed_pipe_is_no_error_of_the_user() -> None:
     """As in `walklearn advise … | head`."""
 
     @click.command()

@@ -35,7 +35,7 @@ def table(text: str = TEXT) -> CheckedTable:
     return CheckedTable.parse(text, "plan.toml", PlanError)
 
 
-def test_what_fits_is_read() -> None:
+def test_valid_values_are_read() -> None:
     read = table()
     assert read.text("name") == read.label("name") == "ring"
     assert read.choice("name", ["star", "ring"]) == "ring"
@@ -51,7 +51,7 @@ def test_what_fits_is_read() -> None:
     assert dict(read.table("walk")) == {"kind": "uniform"}
 
 
-def test_what_is_left_out_is_the_default() -> None:
+def test_missing_keys_have_defaults() -> None:
     read = table()
     for ask in (read.text, read.label, read.labels, read.flag, read.count, read.number, read.pair):
         assert ask("absent", None) is None
@@ -91,7 +91,7 @@ MISTAKES: dict[str, tuple[Callable[[CheckedTable], Any], int, str, str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_told(mistake: str) -> None:
+def test_mistakes_name_line_key_and_value(mistake: str) -> None:
     ask, line, key, value = MISTAKES[mistake]
     with pytest.raises(PlanError) as caught:
         ask(table())

@@ -95,7 +95,7 @@ def test_of_a_total_and_public_facts_all_else_follows() -> None:
         assert given.delta(3.0) <= 1e-5
 
 
-def test_a_weighted_walk_tells_its_constants_at_row_level_within_the_total() -> None:
+def test_a_weighted_walk_releases_its_constants_within_the_total() -> None:
     text = ROWS.replace("[columns]", 'walk = "weighted"\npenalty = 0.1\n[columns]')
     with pytest.raises(PlanError, match="feature_bound"):
         Plan.from_text(text)
@@ -121,7 +121,7 @@ def test_digests_keep_their_values() -> None:
     ]
 
 
-def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
+def test_an_unprotected_model_must_be_stated() -> None:
     text = TEXT.replace("clip = 1.0\nmax_contributions = 20\nconstants_share = 0.5\n", "")
     plan = Plan.from_text(text + 'model = "in the clear"\n')
     mechanism = plan.mechanism
@@ -149,7 +149,7 @@ def test_a_model_in_the_clear_is_said_in_so_many_words() -> None:
         (("epsilon = 3.0\ndelta = 1e-5", 'model = "in the clear"\nclip = 1'), "privacy.clip"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(change: tuple[str, str], message: str) -> None:
+def test_impossible_claims_are_refused(change: tuple[str, str], message: str) -> None:
     assert change[0] in ROWS
     with pytest.raises(PlanError, match=message):
         Plan.from_text(ROWS.replace(*change)).check_usable()
@@ -205,7 +205,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
-def test_a_mistake_is_told_with_its_key_and_line(
+def test_a_mistake_is_reported_with_its_key_and_line(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert old in TEXT
@@ -216,7 +216,7 @@ def test_a_mistake_is_told_with_its_key_and_line(
     assert str(path) in str(caught.value)
 
 
-def test_the_weighted_walk_must_say_how_it_releases() -> None:
+def test_the_weighted_walk_needs_a_release() -> None:
     text = TEXT[: TEXT.index("[privacy]")]
     with pytest.raises(PlanError, match=r"privacy.epsilon is missing.*in the clear"):
         Plan.from_text(text)

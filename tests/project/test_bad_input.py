@@ -276,7 +276,7 @@ def test_type_errors(call: Callable[[], Any], message: str) -> None:
     ("options", "capability"),
     [({"batch": 1}, "is_exact"), ({"step_size": None, "update": "saga"}, "linear_rows")],
 )
-def test_what_noise_on_the_model_excludes(options: dict[str, Any], capability: str) -> None:
+def test_parts_that_noise_on_the_model_excludes(options: dict[str, Any], capability: str) -> None:
     with pytest.raises(wl.CapabilityError) as caught:
         simulate(privacy=wl.privacy.ModelNoise(1.0, 1.0, 5), **options)
     assert caught.value.capability == capability
@@ -332,7 +332,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", TYPED)
-def test_what_is_typed_by_mistake(case: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_on_the_command_line(
+    case: str, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(files)
     command, *names = TYPED[case]
     message = refusal(*command.split())
@@ -340,7 +342,7 @@ def test_what_is_typed_by_mistake(case: str, files: Path, monkeypatch: pytest.Mo
     assert not Path("m").exists()
 
 
-def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_possible_mistakes_are_noted(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files)
     lines = [f"s{i % 25},{i},{i % 8},{3},{i % 3},{i % 2}" for i in range(60)]
     Path("doubtful.csv").write_text("\n".join(["place,number,site,same,b,y", *lines]))
@@ -371,7 +373,7 @@ def test_what_may_be_a_mistake_is_noted(files: Path, monkeypatch: pytest.MonkeyP
         ("place", "--node-column row", ["row looks like a row ID", "60 different values"]),
     ],
 )
-def test_columns_that_may_name_owners_or_do_not_are_noted(
+def test_columns_that_may_name_owners_are_noted(
     header: str, options: str, notes: list[str], tmp_path: Path
 ) -> None:
     lines = [f"{i % 8},{i % 5 + 0.5},{i % 4},r{i},{i % 2}" for i in range(60)]
@@ -407,5 +409,5 @@ def test_numpy_numbers_are_numbers() -> None:
     assert plain == numpy
 
 
-def test_a_walk_of_ones_own_runs_on_the_reference() -> None:
+def test_a_user_defined_walk_runs_on_the_reference() -> None:
     assert simulate(Stay(), engine="reference").messages.max() == 0

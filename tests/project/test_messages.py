@@ -294,7 +294,7 @@ def test_notes_of_a_run_that_is_no_mistake_but_surprises(
 
 
 @pytest.mark.filterwarnings("default")
-def test_numbers_whose_squares_are_infinite_are_trained_on_without_a_word_of_numpy(
+def test_numbers_with_infinite_squares_cause_no_warnings_of_numpy(
     home: Path, tmp_path: Path
 ) -> None:
     rows = pd.read_csv(home / "rows.csv").drop(columns="site")
