@@ -16,6 +16,7 @@ from tests.studies.examples import INFEASIBLE, PRIVATE, SMALL, TUNED
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.cell import CellError
 
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 # Many short cells: there is time to interrupt between the first and the last.
 LONG = (
     SMALL.replace("instances = 4", "instances = 10").replace("updates = 200", "updates = 600000")
@@ -74,10 +75,8 @@ def test_a_cell_is_never_computed_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cores", [1, 2])
 def test_ctrl_c_keeps_finished_cells(tmp_path: Path, cores: int) -> None:
     (tmp_path / "study.toml").write_text(LONG)
-    with started(
-        *command("--cores", str(cores)), cwd=tmp_path, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as running:  # fmt: skip
+    options = {"cwd": tmp_path, "start_new_session": True, **PIPES}
+    with started(*command("--cores", str(cores)), **options) as running:
         wait_for_cells(tmp_path, running)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to all its processes
         _, errors = running.communicate(timeout=60)

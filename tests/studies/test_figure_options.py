@@ -33,9 +33,3 @@ def test_a_view_changes_no_cell() -> None:
     assert plain.view == View()
     assert viewed.view == View("scatter", "mixing_time")
     assert [cell.hash for cell in viewed.cells()] == [cell.hash for cell in plain.cells()]
-
-
-def test_a_loss_is_no_error_of_a_study() -> None:
-    """Studies record distances and gaps; a trace may also have losses."""
-    with pytest.raises(StudyError, match="metric"):
-        Study.from_text(SMALL.replace('metric = "gap"', 'metric = "loss"'))

@@ -13,7 +13,7 @@ import pytest
 
 from tests.running import run, started, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
-from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells
+from tests.studies.test_engines import LONG, PIPES, cells_in, command, equal, wait_for_cells
 from tests.studies.test_workers import processes
 from walklearn.studies import Results, Study, run_study
 
@@ -44,11 +44,10 @@ def test_a_running_cluster_that_loses_a_worker(
     (tmp_path / "study.toml").write_text(LONG)
     monkeypatch.setenv("RAY_AUTH_MODE", "token")  # nobody else can connect
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    pipe = subprocess.PIPE
-    with started(sys.executable, "-c", CLUSTER, stdin=pipe, stdout=pipe, stderr=pipe) as cluster:
+    with started(sys.executable, "-c", CLUSTER, stdin=subprocess.PIPE, **PIPES) as cluster:
         address = cluster.stdout.readline().strip()
         options = command("--engine", "ray", "--address", address)
-        with started(*options, cwd=tmp_path, stdout=pipe, stderr=pipe) as running:
+        with started(*options, cwd=tmp_path, **PIPES) as running:
             wait_for_cells(tmp_path, running)
             before = cells_in(tmp_path)
             # A worker between two tasks is called idle, so none may be busy at first.

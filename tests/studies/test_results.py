@@ -20,8 +20,6 @@ from walklearn.studies.instances import DATA, GRAPH, RUN, WALK, stream
 from walklearn.studies.provenance import notes
 from walklearn.studies.tables import PROVENANCE, seed_name
 
-IDENTITY = ["study", "graph", "problem", "method", "step_size", "cell"]
-
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -38,7 +36,7 @@ def test_tables_are_those_of_the_cells(kept: Path) -> None:
     results = Results.open(kept)
     study = Study.from_text(SMALL)
     records, facts, nodes = results.records(), results.facts(), results.nodes()
-    assert records.columns[:6].tolist() == IDENTITY
+    assert records.columns[:6].tolist() == [*study.cells()[0].names, "cell"]
     for cell in study.cells():
         assert results.finished(cell)
         expected = run(cell)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,13 +13,12 @@ import pytest
 
 from tests.running import run, started, wait_until
 from tests.studies.examples import SMALL
-from tests.studies.test_engines import LONG, cells_in, command, equal, wait_for_cells
+from tests.studies.test_engines import LONG, PIPES, cells_in, command, equal, wait_for_cells
 from walklearn.studies import Results, Study, register_walk, run_study
 from walklearn.studies.pools import EngineError, WorkerDiedError
 from walklearn.studies.worker import OUT_OF_MEMORY
 from walklearn.walks import WALKS
 
-PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 CELL = "small: ring, two, own, printed"
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.studies.report.everything import STUDY
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.report import write_report
+from walklearn.studies.report.sections import Section, section
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +21,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 @pytest.fixture(scope="session")
 def page(results: Results) -> Path:
     return write_report([results.directory], results.directory.parent / "report.html")
+
+
+@pytest.fixture(scope="session")
+def drawn(results: Results, page: Path) -> Section:
+    return section(results, page.parent)

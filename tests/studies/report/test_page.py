@@ -12,6 +12,7 @@ from typing import Any
 import pandas
 import pytest
 
+from tests.studies.examples import SMALL
 from tests.studies.report.everything import HOSTILE
 from walklearn.studies import Results, Study, run_study
 from walklearn.studies.report import write_report
@@ -21,11 +22,6 @@ from walklearn.studies.report.sections import Section, section
 @pytest.fixture(scope="module")
 def text(page: Path) -> str:
     return page.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def drawn(results: Results, page: Path) -> Section:
-    return section(results, page.parent)
 
 
 @pytest.fixture(scope="module")
@@ -176,13 +172,7 @@ def test_a_study_can_select_its_first_figure(
 
 def test_several_studies_on_one_page(tmp_path: Path, results: Results) -> None:
     """An unfinished study is drawn as far as it goes, one without claims too."""
-    small = Study.from_text(
-        'name = "small"\nquestion = "?"\ninstances = 2\nupdates = 20\nrecords = 3\n'
-        'graphs.ring = { family = "ring", nodes = 5 }\n'
-        'problems.easy = { data = "two_gaussians", dimension = 2, penalty = 1.0 }\n'
-        'methods.uniform = { walk = "uniform" }\nmethods.weighted = { walk = "weighted" }\n'
-        "step_sizes.printed = { constant = 0.1 }\n"
-    )
+    small = Study.from_text(SMALL)
     found = run_study(small, tmp_path, cores=1)
     (found.directory / "cells" / f"{small.cells()[1].hash}.parquet").unlink()
     page = write_report([found.directory, results.directory], tmp_path / "deep" / "page.html")

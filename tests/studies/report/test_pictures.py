@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +11,10 @@ import pytest
 
 from tests.studies.report.browsing import unfolded
 from walklearn.plots.axes import COLOURS
-from walklearn.studies import Results
 from walklearn.studies.report.figures import Block, Figure, Series
 from walklearn.studies.report.page import render
 from walklearn.studies.report.pictures import Picture, draw
-from walklearn.studies.report.sections import Section, section
+from walklearn.studies.report.sections import Section
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,11 +27,6 @@ return [...arguments[0].querySelectorAll(".plot")].map((plot) => plot.data.map((
   above: one.error_y?.array, below: one.error_y?.arrayminus, excess: one.marker?.color,
 })))
 """
-
-
-@pytest.fixture(scope="module")
-def drawn(results: Results, page: Path) -> Section:
-    return section(results, page.parent)
 
 
 @pytest.fixture(scope="module")
