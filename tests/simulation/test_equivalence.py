@@ -1,7 +1,7 @@
 """The compiled twins give the numbers of the reference, for every method and kind of problem.
 
-The way of a token (nodes, messages) must be the same exactly; models may differ by the rounding
-of sums that are added up in another order.
+The path of a token (nodes, messages) must be the same exactly; models may differ by the rounding
+of sums in another order.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import walklearn as wl
+from tests.golden import cases
+from tests.golden.cases import GAMMA as MECHANISM
+from tests.golden.cases import GRAPH, IMPORTANCE
 from walklearn import walks
 from walklearn.objectives import Problem
 from walklearn.simulation import compiled_batches
@@ -23,39 +26,9 @@ from walklearn.simulation.kernels.visits.sgd import SHORT
 from walklearn.streams import generators
 from walklearn.visit import Setting
 
-GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
-IMPORTANCE = np.linspace(1.0, 9.0, 12)
-MECHANISM = wl.privacy.ClampedGamma(20.0, (1.0, 60.0))
-
-METHODS: list[Any] = [
-    walks.Simple(),
-    walks.Simple(corrected=True, laziness=0.3),
-    walks.Uniform(),
-    walks.Uniform(normalise=True, laziness=0.9),
-    walks.Weighted(),
-    walks.Weighted(IMPORTANCE, laziness=0.05),
-    walks.NonBacktracking(),
-    walks.NonBacktracking(walks.Weighted(laziness=0.2)),
-    walks.Jumping(),
-    walks.Jumping(walks.Uniform(laziness=0.1), probability=0.4, stop=0.2, longest=6),
-    walks.Independent(),
-    walks.Independent(walks.Weighted()),
-    walks.HistoryDriven(),
-    walks.HistoryDriven(walks.Weighted(laziness=0.2), alpha=3.0),
-    wl.AsynchronousGossip(),
-    wl.AsynchronousGossip(corrected=False),
-    wl.SynchronousGossip(),
-    wl.GradientTracking(),
-    wl.GradientTracking(lazy=True),
-]
-LOSSES = [
-    wl.losses.Logistic(),
-    wl.losses.Squared(),
-    wl.losses.Huber(0.3),
-    wl.losses.SquaredHinge(),
-    wl.losses.Softmax(),
-]
-DOMAINS = [wl.domains.Everywhere(), wl.domains.Ball(0.4), wl.domains.Box(-0.2, 0.3)]
+LOSSES: list[Any] = list(cases.LOSSES.values())
+DOMAINS: list[Any] = list(cases.DOMAINS.values())
+METHODS: list[Any] = list(cases.METHODS.values())
 
 
 def make_problem(
@@ -75,29 +48,22 @@ def make_problem(
     return Problem(X, y, loss=loss, penalty=0.5, domain=domain, node_of_row=owners, **options)
 
 
-def assert_same(problem: Problem, method: Any, tolerance: float = 1e-11, **options: Any) -> None:
-    run = {
-        engine: wl.simulate(
-            problem,
-            GRAPH,
-            method,
-            step_size=wl.PowerStep(0.05, 0.75),
-            seed=5,
-            engine=engine,
-            **{"steps": 150, "replicates": 3, "records": 9, **options},
-        )
-        for engine in ("compiled", "reference")
-    }
-    fast, slow = run["compiled"], run["reference"]
-    np.testing.assert_array_equal(fast.messages, slow.messages)
-    np.testing.assert_array_equal(fast.bytes, slow.bytes)
-    np.testing.assert_array_equal(fast.visits, slow.visits)
-    np.testing.assert_array_equal(fast.updates, slow.updates)
-    assert fast.privacy == slow.privacy
-    if fast.released is not None:
-        np.testing.assert_array_equal(fast.released, slow.released)
-    if fast.contributions is not None:
-        np.testing.assert_array_equal(fast.contributions, slow.contributions)
+def both_engines(problem: Problem, graph: wl.Graph, method: Any, **options: Any) -> list[wl.Trace]:
+    """Return the compiled run and that of the reference."""
+    settings = {"steps": 150, "replicates": 3, "records": 9, "seed": 5, **options}
+    if "update" not in settings:
+        settings.setdefault("step_size", wl.PowerStep(0.05, 0.75))
+    engines = ("compiled", "reference")
+    return [wl.simulate(problem, graph, method, engine=each, **settings) for each in engines]
+
+
+def assert_same(
+    problem: Problem, method: Any, tolerance: float = 1e-11, graph: wl.Graph = GRAPH, **options: Any
+) -> None:
+    fast, slow = both_engines(problem, graph, method, **options)
+    assert (fast.privacy, fast.spec) == (slow.privacy, slow.spec)
+    for name in ("messages", "bytes", "visits", "updates", "released", "contributions"):
+        np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=name)
     for name in ("models", "averages", "distance", "average_distance", "gap", "average_gap"):
         np.testing.assert_allclose(
             getattr(fast, name), getattr(slow, name), rtol=tolerance, atol=tolerance, err_msg=name
@@ -111,9 +77,7 @@ def test_every_method(method: Any) -> None:
 
 @pytest.mark.parametrize("columns", [4, 2 * SHORT])
 @pytest.mark.parametrize("cache", [compiled_batches.CACHE_BYTES, 0])
-@pytest.mark.parametrize(
-    "method", [each for each in METHODS if isinstance(each, walks.Walk)], ids=repr
-)
+@pytest.mark.parametrize("method", cases.WALKS.values(), ids=repr)
 def test_short_and_long_rows_in_and_out_of_the_cache(
     method: Any, cache: int, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,12 +110,8 @@ def test_every_aggregate(aggregate: Any) -> None:
 
 
 def test_relays_pass_the_token_on() -> None:
-    X = np.eye(4)
-    problem = Problem(X, [1.0, -1.0, 1.0, 1.0], penalty=0.3, domain=wl.domains.Ball(1.0),
-                      node_of_row=[0, 3, 3, 7], nodes=12, empty_nodes="relay")  # fmt: skip
-    assert_same(problem, walks.Weighted())
-    assert_same(problem, wl.SynchronousGossip())
-    assert_same(problem, wl.GradientTracking())
+    for method in (walks.Weighted(), wl.SynchronousGossip(), wl.GradientTracking()):
+        assert_same(cases.relays(), method)
 
 
 @pytest.mark.parametrize(
@@ -185,18 +145,15 @@ def test_private_walks(wrap: Any, reweight: Any) -> None:
 )
 def test_noise_on_the_model(method: Any, batch: int | None) -> None:
     """Clipping, noise and the cap, which nodes reach here: 150 visits of 12 nodes."""
-    noise = wl.privacy.ModelNoise(
-        clip=2.0, noise_multiplier=0.5, max_contributions=7, protect="node"
-    )
-    assert_same(make_problem(), method, privacy=noise)
-    assert_same(make_problem(rows=40), method, privacy=noise, batch=batch)
+    assert_same(make_problem(), method, privacy=cases.NODE_NOISE)
+    assert_same(make_problem(rows=40), method, privacy=cases.NODE_NOISE, batch=batch)
 
 
 @pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_noise_on_the_model_for_each_row(loss: Any, aggregate: Any) -> None:
     """The clip cuts some rows and leaves others; weights, and the cap, which nodes reach."""
-    noise = wl.privacy.ModelNoise(clip=0.7, noise_multiplier=0.5, max_contributions=7)
+    noise = cases.ROW_NOISE
     weights = np.linspace(0.1, 2.0, 40)
     problem = make_problem(loss, rows=40, aggregate=aggregate, sample_weight=weights)
     lengths = np.linalg.norm(problem.row_gradients(3, np.zeros(problem.size)), axis=1)
@@ -248,7 +205,7 @@ def test_a_mean_that_the_token_estimates(method: Any) -> None:
     [
         walks.Uniform(),
         walks.Weighted(privacy=MECHANISM, laziness=0.1),
-        walks.Weighted(privacy=wl.privacy.TruncatedLaplace(9.0, 20.0, (1.0, 60.0))),
+        walks.Weighted(privacy=cases.LAPLACE),
         walks.NonBacktracking(),
         walks.Jumping(),
         walks.Independent(),
@@ -263,36 +220,19 @@ def test_nodes_with_streams_of_their_own(method: Any) -> None:
 
 def test_as_a_network_does_it() -> None:
     """Everything at once: own streams, an estimated mean, mini-batches, noise and its cap."""
-    noise = wl.privacy.ModelNoise(
-        clip=2.0, noise_multiplier=0.5, max_contributions=7, protect="node"
+    assert_same(make_problem(rows=40), walks.Weighted(privacy=MECHANISM), batch=3, streams="node",
+                privacy=cases.NODE_NOISE, mean_importance="estimated")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["weighted", "jumping", "non-backtracking", "history-driven"])
+def test_constant_steps_and_a_single_node(name: str) -> None:
+    problem, step = cases.one_row(), wl.ConstantStep(0.1)
+    fast, slow = both_engines(
+        problem, wl.graphs.complete(1), cases.WALKS[name], steps=50, step_size=step
     )
-    assert_same(make_problem(rows=40), walks.Weighted(privacy=MECHANISM), privacy=noise,
-                batch=3, streams="node", mean_importance="estimated")  # fmt: skip
-
-
-def test_constant_steps_and_a_single_node() -> None:
-    problem = Problem([[1.0, 2.0]], [1.0], penalty=1.0)
-    for method in (
-        walks.Weighted(),
-        walks.Jumping(),
-        walks.NonBacktracking(),
-        walks.HistoryDriven(),
-    ):
-        runs = [
-            wl.simulate(
-                problem,
-                wl.graphs.complete(1),
-                method,
-                steps=50,
-                seed=1,
-                step_size=wl.ConstantStep(0.1),
-                engine=engine,
-            )
-            for engine in ("compiled", "reference")
-        ]
-        assert runs[0].messages[0, -1] == 0
-        np.testing.assert_allclose(runs[0].models, runs[1].models, rtol=1e-12)
-        np.testing.assert_allclose(runs[0].models[0], problem.solution.model, rtol=1e-3)
+    assert fast.messages[0, -1] == 0
+    np.testing.assert_allclose(fast.models, slow.models, rtol=1e-12)
+    np.testing.assert_allclose(fast.models[0], problem.solution.model, rtol=1e-3)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -302,7 +242,7 @@ def test_constant_steps_and_a_single_node() -> None:
     spread=st.floats(0.0, 6.0),
     kind=st.sampled_from(["plain", "non-backtracking", "jumping", "history-driven"]),
 )
-def test_same_way_on_random_graphs(seed: int, laziness: float, spread: float, kind: str) -> None:
+def test_same_path_on_random_graphs(seed: int, laziness: float, spread: float, kind: str) -> None:
     """Nodes visited and messages agree exactly, also where acceptance is rare."""
     generator = np.random.default_rng(seed)
     nodes = int(generator.integers(2, 9))
@@ -318,19 +258,8 @@ def test_same_way_on_random_graphs(seed: int, laziness: float, spread: float, ki
         walk = walks.Jumping(walk, probability=0.3, longest=4)
     problem = Problem(generator.standard_normal((nodes, 2)), np.ones(nodes), penalty=1.0,
                       domain=wl.domains.Ball(1.0))  # fmt: skip
-    runs = [
-        wl.simulate(
-            problem,
-            graph,
-            walk,
-            steps=80,
-            step_size=wl.PowerStep(0.01),
-            seed=seed,
-            records=5,
-            engine=engine,
-        )
-        for engine in ("compiled", "reference")
-    ]
+    step = wl.PowerStep(0.01)
+    runs = both_engines(problem, graph, walk, steps=80, replicates=1, seed=seed, step_size=step)
     np.testing.assert_array_equal(runs[0].visits, runs[1].visits)
     np.testing.assert_array_equal(runs[0].messages, runs[1].messages)
     np.testing.assert_allclose(runs[0].models, runs[1].models, rtol=1e-9, atol=1e-9)

@@ -14,6 +14,8 @@ from numba import njit
 from scipy.sparse import csr_array
 
 import walklearn as wl
+from tests.golden import cases
+from tests.simulation import test_equivalence
 from tests.simulation.test_equivalence import DOMAINS, GRAPH, LOSSES, make_problem
 from walklearn import updates, walks
 from walklearn.objectives import Problem
@@ -32,18 +34,10 @@ UPDATES: list[Any] = [updates.Saga(), updates.Saga(0.01)]  # type: ignore[arg-ty
 def assert_same(
     problem: Problem, update: Any, method: Any = None, tolerance: float = 1e-9, **options: Any
 ) -> None:
-    fast, slow = (
-        wl.simulate(problem, GRAPH, method or walks.Simple(), update=update, seed=5, engine=engine,
-                    **{"steps": 120, "replicates": 2, "records": 7, **options})
-        for engine in ("compiled", "reference")
-    )  # fmt: skip
-    np.testing.assert_array_equal(fast.messages, slow.messages)
-    np.testing.assert_array_equal(fast.visits, slow.visits)
-    assert (fast.spec, fast.message_bytes) == (slow.spec, slow.message_bytes)
-    for name in ("models", "averages", "distance", "gap", "average_gap"):
-        np.testing.assert_allclose(
-            getattr(fast, name), getattr(slow, name), rtol=tolerance, atol=tolerance, err_msg=name
-        )
+    settings = {"steps": 120, "replicates": 2, "records": 7, **options}
+    test_equivalence.assert_same(
+        problem, method or walks.Simple(), tolerance, update=update, **settings
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -85,9 +79,7 @@ def test_many_rows_and_mini_batches(update: Any, batch: int | None, loss: Any) -
 
 @pytest.mark.parametrize("update", UPDATES, ids=repr)
 def test_relays_own_streams_sparse_rows_and_single_precision(update: Any) -> None:
-    relays = Problem(np.eye(4), [1.0, -1.0, 1.0, 1.0], penalty=0.3, domain=wl.domains.Ball(1.0),
-                     node_of_row=[0, 3, 3, 7], nodes=12, empty_nodes="relay")  # fmt: skip
-    assert_same(relays, update, walks.Weighted())
+    assert_same(cases.relays(), update, walks.Weighted())
     assert_same(make_problem(rows=40), update, walks.Jumping(), streams="node", batch=2)
     assert_same(make_problem(), update, walks.Uniform(), streams="node")
     dense = make_problem(rows=40)
@@ -158,24 +150,14 @@ def test_a_row_that_is_not_tried_would_not_have_contradicted(loss: Any) -> None:
 @pytest.mark.parametrize("update", UPDATES, ids=repr)
 def test_rows_of_very_different_length(update: Any) -> None:
     """The curvature has to double on the way, and the token comes round slowly."""
-    generator = np.random.default_rng(1)
-    X = generator.standard_normal((12, 3)) * np.exp(2.0 * generator.standard_normal((12, 1)))
-    problem = Problem(X, generator.standard_normal(12), loss=wl.losses.Squared(), penalty=0.1)
-    assert_same(problem, update, walks.Uniform(laziness=0.8), steps=400)
+    assert_same(cases.uneven_rows(), update, walks.Uniform(laziness=0.8), steps=400)
 
 
 @pytest.mark.parametrize("update", UPDATES, ids=repr)
 def test_a_ring_of_many_nodes(update: Any) -> None:
     """The token comes round slowly, so that the pace is below 1."""
-    generator = np.random.default_rng(1)
-    X, y = generator.standard_normal((60, 3)), generator.standard_normal(60)
-    problem = Problem(X, y, loss=wl.losses.Huber(0.5), penalty=0.1, aggregate="mean")
-    fast, slow = (
-        wl.simulate(problem, wl.graphs.ring(60), walks.Uniform(), update=update, steps=2000, seed=5,
-                    engine=engine)
-        for engine in ("compiled", "reference")
-    )  # fmt: skip
-    np.testing.assert_allclose(fast.models, slow.models, rtol=1e-8, atol=1e-10)
+    problem, ring = cases.rows_on_a_ring(), wl.graphs.ring(60)
+    assert_same(problem, update, walks.Uniform(), 1e-10, graph=ring, steps=2000)
 
 
 @pytest.mark.parametrize("rows", [12, 40])

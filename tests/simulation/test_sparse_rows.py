@@ -44,6 +44,12 @@ def assert_alike(one: wl.Trace, other: wl.Trace) -> None:
         )
 
 
+def runs_of(problems: list[Problem], method: object, **options: object) -> list[wl.Trace]:
+    """Runs of each problem with the same settings."""
+    settings = {"step_size": wl.PowerStep(0.5), "seed": 3, **options}
+    return [wl.simulate(problem, GRAPH, method, **settings) for problem in problems]
+
+
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -61,61 +67,40 @@ def test_walks(loss: losses.Loss, domain: domains.Domain, batch: int | None) -> 
     assert_alike(runs[0], runs[2])
 
 
-def test_factors_are_taken_in_before_digits_get_lost() -> None:
+def test_factors_are_multiplied_in_before_digits_are_lost() -> None:
     """A long walk whose penalty alone would shrink a model by 1e-87."""
-    runs = [
-        wl.simulate(problem, GRAPH, walks.Uniform(), steps=20_000, seed=1, replicates=2,
-                    step_size=wl.ConstantStep(0.1), records=[1000, 20_000])
-        for problem in twins(losses.Logistic(), domains.Everywhere())
-    ]  # fmt: skip
-    assert_alike(*runs)
+    problems = twins(losses.Logistic(), domains.Everywhere())
+    assert_alike(*runs_of(problems, walks.Uniform(), steps=20_000, replicates=2, seed=1,
+                       step_size=wl.ConstantStep(0.1), records=[1000, 20_000]))  # fmt: skip
 
 
 def test_in_single_precision_the_average_is_that_of_the_models() -> None:
-    """What is rounded when it is stored must not enter the average a million times enlarged."""
-    runs = [
-        wl.simulate(problem, GRAPH, walks.Uniform(), steps=5_000, seed=1, records=5,
-                    step_size=wl.ConstantStep(0.1))
-        for problem in twins(losses.Logistic(), domains.Everywhere(), dtype=np.float32)
-    ]  # fmt: skip
-    np.testing.assert_allclose(runs[0].averages, runs[1].averages, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(runs[0].models, runs[1].models, rtol=1e-5, atol=1e-6)
+    """Rounding of stored numbers must not enter the average a million times enlarged."""
+    problems = twins(losses.Logistic(), domains.Everywhere(), dtype=np.float32)
+    one, other = runs_of(
+        problems, walks.Uniform(), steps=5_000, seed=1, step_size=wl.ConstantStep(0.1)
+    )
+    np.testing.assert_allclose(one.averages, other.averages, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.models, other.models, rtol=1e-5, atol=1e-6)
 
 
 def test_a_step_that_takes_all_of_the_model_away() -> None:
     """γλ = 1: the factor is 0, which nothing can be divided by."""
-    runs = [
-        wl.simulate(problem, GRAPH, walks.Uniform(), steps=50, seed=1,
-                    step_size=wl.ConstantStep(10.0))
-        for problem in twins(losses.Logistic(), domains.Ball(1.0))
-    ]  # fmt: skip
-    assert_alike(*runs)
+    problems, step = twins(losses.Logistic(), domains.Ball(1.0)), wl.ConstantStep(10.0)
+    assert_alike(*runs_of(problems, walks.Uniform(), steps=50, seed=1, step_size=step))
 
 
 @pytest.mark.parametrize("method", [wl.AsynchronousGossip(), wl.SynchronousGossip()], ids=repr)
 def test_gossip(method: object) -> None:
-    runs = [
-        wl.simulate(problem, GRAPH, method, steps=300, step_size=wl.PowerStep(0.5), seed=3)
-        for problem in twins(losses.Logistic())
-    ]
-    assert_alike(*runs)
+    assert_alike(*runs_of(twins(losses.Logistic()), method, steps=300))
 
 
 @pytest.mark.parametrize("unit", ["rows", "node"])
 def test_as_a_network_does_it_and_with_noise_on_the_model(unit: str) -> None:
     noise = wl.privacy.ModelNoise(clip=0.3, noise_multiplier=0.5, max_contributions=3, protect=unit)
-    runs = [
-        wl.simulate(problem, GRAPH, walks.Uniform(), steps=200, step_size=wl.PowerStep(0.5), seed=3,
-                    streams="node", privacy=noise)
-        for problem in twins(losses.Logistic())
-    ]  # fmt: skip
-    assert_alike(*runs)
-    runs = [
-        wl.simulate(problem, GRAPH, walks.Weighted(), steps=200, step_size=wl.PowerStep(0.5),
-                    seed=3, streams="node", mean_importance="estimated")
-        for problem in twins(losses.Logistic())
-    ]  # fmt: skip
-    assert_alike(*runs)
+    problems, settings = twins(losses.Logistic()), {"steps": 200, "streams": "node"}
+    assert_alike(*runs_of(problems, walks.Uniform(), privacy=noise, **settings))
+    assert_alike(*runs_of(problems, walks.Weighted(), mean_importance="estimated", **settings))
 
 
 @pytest.mark.parametrize("aggregate", ["sum", "mean", "node-mean"])
