@@ -85,10 +85,8 @@ class Batch(ABC):
 
     def values(self, models: Array) -> Array:
         """Return f of each model, shape (replicates, holders)."""
-        values = np.array([self.objective.value(w) for w in models.reshape(-1, models.shape[-1])])
-        if values.ndim != 1:
-            raise TypeError(f"value of {self.objective!r} must return a number, got {values[0]!r}.")
-        return values.reshape(models.shape[:-1])
+        values = [value_of(self.objective, w) for w in models.reshape(-1, models.shape[-1])]
+        return np.array(values).reshape(models.shape[:-1])
 
     def draw(self, iterations: int) -> Array:
         """Return the next uniform numbers of each replicate: (replicates, iterations, draws).
@@ -260,6 +258,14 @@ class ReferenceGossip(Batch):
         for line in uniforms:
             network = averaging.step(self.setting, network, line)
         return network
+
+
+def value_of(objective: Any, model: Array) -> float:
+    """Return f of a model, checked."""
+    value = objective.value(model)
+    if value is None or np.ndim(value):
+        raise TypeError(f"value of {objective!r} must return a number, got {value!r}.")
+    return float(value)
 
 
 def _with_arrays(start: Position, setting: Setting) -> Position:

@@ -20,7 +20,7 @@ from walklearn.objectives.objective import Objective
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.simulation.arguments import iterations_at
 from walklearn.simulation.averaging import GossipSetting
-from walklearn.simulation.batches import Batch, Snapshot, WalkBatch
+from walklearn.simulation.batches import Batch, Snapshot, WalkBatch, value_of
 from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import Owner, generators, replicate_seed
@@ -305,7 +305,4 @@ def solution_of(objective: Any) -> Optimum | None:
     model = np.asarray(objective.optimum(), dtype=np.float64).reshape(-1)
     if model.size != objective.size:
         raise ValueError(f"optimum() has {model.size} numbers, and a model has {objective.size}.")
-    value = objective.value(model)
-    if value is None or np.ndim(value):
-        raise TypeError(f"value of {objective!r} must return a number, got {value!r}.")
-    return Optimum(model, float(value), unique=True)
+    return Optimum(model, value_of(objective, model), unique=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,9 +16,9 @@ from walklearn.progress import progress_bar, stop_on_interrupt
 from walklearn.simulation import arguments
 from walklearn.simulation.averaging import Gossip
 from walklearn.simulation.compiled_batches import LARGEST_BATCH
+from walklearn.simulation.cores import usable_cores
 from walklearn.simulation.engines import batch_class_of
 from walklearn.simulation.runner import Runner
-from walklearn.simulation.threads import on_threads, usable_cores
 from walklearn.simulation.trace import Trace
 from walklearn.streams import Owner
 from walklearn.updates.step_sizes import StepSize
@@ -143,7 +143,10 @@ def simulate(
 
 
 def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
-    """Run the batches on threads, which share the data and the compiled code."""
+    """Run the batches on threads; compiled code runs outside the interpreter's lock.
+
+    If one fails, or on Ctrl-C, the others stop at their next record.
+    """
     count, marks, size = len(runner.seeds), runner.iterations_at, runner.models.shape[1]
     # Each batch has its own fixed cost: a short run on one core is faster than on two.
     objective = runner.setting.objective
@@ -152,11 +155,23 @@ def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[
     is_short = count * size * (marks[-1] * visited + len(marks) * rows) < SHORT_RUN
     workers = cores or (1 if is_short else usable_cores())
     largest = min(_largest_batch(runner), -(-count // workers))
-    calls = [
-        partial(runner.run, batch_class, first, min(first + largest, count), bar)
-        for first in range(0, count, largest)
-    ]
-    on_threads(workers, calls, runner.stop.set)
+    starts = iter(range(0, count, largest))  # shared by all threads: each takes the next batch
+
+    def work() -> None:
+        try:
+            for first in starts:
+                runner.run(batch_class, first, min(first + largest, count), bar)
+        except BaseException:
+            list(starts)  # exhaust it, to stop the other threads
+            runner.stop.set()
+            raise
+
+    # This thread takes its share: it has not left its core yet, on which a new one may begin.
+    with ThreadPoolExecutor(max(1, workers - 1)) as pool:
+        others = [pool.submit(work) for _ in range(min(workers, -(-count // largest)) - 1)]
+        work()
+        for each in others:
+            each.result()
 
 
 def _largest_batch(runner: Runner) -> int:

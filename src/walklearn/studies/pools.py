@@ -23,7 +23,7 @@ from typing import Any
 
 from walklearn.checks import check_choice, check_whole
 from walklearn.extras import package
-from walklearn.simulation.threads import usable_cores
+from walklearn.simulation.cores import usable_cores
 from walklearn.studies.tasks import Task, perform
 
 ENGINES = ("local", "ray")
