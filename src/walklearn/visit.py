@@ -46,10 +46,8 @@ class Token(NamedTuple):
 
     Parameters
     ----------
-    slot
-        The number of the token.
-    visits, updates
-        The numbers of visits and updates made; a visit of weight 0 makes no update.
+    slot, visits, updates
+        The number of the token, of its visits and of its updates; weight 0 makes no update.
     walk, update
         The arrays of walk and update.
     """
@@ -203,14 +201,13 @@ class Setting:
 
 
 def init_token(setting: Setting, model: Array | None = None) -> Token:
-    """Return a token before its first visit, with the objective's start or a given model.
+    """Return a token before its first visit.
 
     Parameters
     ----------
-    setting
-        The fixed inputs of the run.
-    model
-        The first model, for updates that do not override `init_token`.
+    setting, model
+        The fixed inputs of the run, and a first model for updates that do not override
+        `init_token`; the objective's start by default.
 
     Returns
     -------
@@ -234,14 +231,10 @@ def visit(
 
     Parameters
     ----------
-    setting
-        The fixed inputs of the run.
-    view
-        The holder's knowledge of the network.
-    token, state
-        The token, and the state of the node, before the visit.
-    draws
-        The random numbers of this visit.
+    setting, view
+        The fixed inputs of the run, and the holder's knowledge of the network.
+    token, state, draws
+        The token and the state of the node before the visit, and the random numbers of the visit.
 
     Returns
     -------

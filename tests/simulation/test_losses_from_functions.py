@@ -20,10 +20,9 @@ from walklearn.files.checked_table import CheckedTable
 from walklearn.files.named_settings import read_named, written
 from walklearn.node.agreement.plan import Plan
 from walklearn.objectives.linear.losses import LOSSES, FunctionLoss, from_functions
-from walklearn.simulation.kernel_inputs import data_of
+from walklearn.simulation.kernel_inputs import compiled, data_of
 from walklearn.simulation.kernels.values import values
 from walklearn.simulation.kernels.visits.sgd import near_short
-from walklearn.simulation.user_losses import compiled
 from walklearn.studies import Study
 from walklearn.studies import run as run_cell
 

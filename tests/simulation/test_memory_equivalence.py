@@ -21,7 +21,7 @@ from walklearn import updates, walks
 from walklearn.objectives import Problem
 from walklearn.simulation import compiled_batches
 from walklearn.simulation.batches import Position, ReferenceWalks
-from walklearn.simulation.compiled_memory import CompiledMemory
+from walklearn.simulation.compiled_batches import CompiledMemory
 from walklearn.simulation.kernels.line_search import search_row
 from walklearn.simulation.kernels.losses import BuiltIn, may_contradict
 from walklearn.simulation.kernels.visits.sgd import SHORT

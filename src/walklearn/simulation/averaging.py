@@ -1,8 +1,8 @@
 """Gossip, the baseline: every node has its own model, and neighbours average their models.
 
 Asynchronous (Ram, Nedić & Veeravalli): a uniform node wakes and picks a uniform neighbour. Each of
-the two makes one SGD step on its own model, then both take the average: two updates and two
-messages. The step index of a node is its own update count, since nodes know no global one.
+the two makes an SGD step on its own model, indexed by its own update count, then both take the
+average: two updates and two messages.
 
 Synchronous (D-SGD): in a round every node makes one SGD step, then takes the Metropolis-weighted
 average over its neighbours: N updates and 2|E| messages.

@@ -49,8 +49,10 @@ class Batch(ABC):
 
     contributions: Array | None = None  # of each node to the model, (replicates, nodes)
 
-    def __init__(self, setting: Any, graph: Graph, streams: Sequence[Streams]) -> None:
-        self.setting, self.objective = setting, setting.objective
+    def __init__(
+        self, setting: Any, graph: Graph, streams: Sequence[Streams], mean: str = "exact"
+    ) -> None:
+        self.setting, self.objective, self.mean = setting, setting.objective, mean
         self.graph, self.streams, self.draws = graph, streams, setting.draws
         self.messages = np.zeros(len(streams), dtype=np.int64)
         self.questions = np.zeros(len(streams), dtype=np.int64)
@@ -69,7 +71,7 @@ class Batch(ABC):
         """w̄ of each replicate and holder."""
 
     def advance(self, iterations: int, after: Counts = ()) -> Snapshot | None:
-        """Advance by that many iterations, and copy the state after some of them."""
+        """Advance by that many iterations; copy the state after some of them."""
         copies, done = [], 0
         for count in after:
             self._advance(count - done)
@@ -118,8 +120,7 @@ class WalkBatch(Batch):
         starts: Sequence[Position] | None = None,
         mean: str = "exact",
     ) -> None:
-        super().__init__(setting, graph, streams)
-        self.mean = mean
+        super().__init__(setting, graph, streams, mean)
         begun = [] if starts else [draw_start(self.objective, each.walk) for each in streams]
         self.settings = self._bound(setting, streams)  # one per replicate
         self.setting = self.settings[0]
@@ -229,9 +230,9 @@ class ReferenceGossip(Batch):
 
     setting: GossipSetting
 
-    def __init__(self, setting: GossipSetting, graph: Graph, streams: Sequence[Streams]) -> None:
-        super().__init__(setting, graph, streams)
-        self._networks = [averaging.init(setting, each.walk) for each in streams]
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._networks = [averaging.init(self.setting, each.walk) for each in self.streams]
 
     @property
     def models(self) -> Array:

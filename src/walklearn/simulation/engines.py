@@ -11,10 +11,8 @@ from walklearn.objectives.linear.domains import Ball, Box, Everywhere
 from walklearn.objectives.linear.losses import FunctionLoss, Softmax
 from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import ReferenceGossip, ReferenceWalks
-from walklearn.simulation.compiled_batches import CompiledGossip, CompiledWalks
-from walklearn.simulation.compiled_memory import CompiledMemory
-from walklearn.simulation.kernel_inputs import BUILT_IN
-from walklearn.simulation.user_losses import announce_compilation, rejection_of
+from walklearn.simulation.compiled_batches import CompiledGossip, CompiledMemory, CompiledWalks
+from walklearn.simulation.kernel_inputs import BUILT_IN, announce_compilation, rejection_of
 from walklearn.visit import Setting
 
 # By `Update.compiled`.

@@ -104,14 +104,10 @@ class Runner:
         setting, objective, lines = self.setting, self.setting.objective, slice(first, last)
         nodes = objective.nodes if self.owner == "node" else None
         streams = [generators(seed, nodes) for seed in self.seeds[lines]]
-        if isinstance(setting, Setting):
-            options = {"mean": self.mean}
-            work = objective.size if setting.privacy.adds_noise else 1
-        else:
-            options, work = {}, self.per_iteration
-        batch: Batch = batch_class(self.batch_setting, self.graph, streams, **options)
+        batch: Batch = batch_class(self.batch_setting, self.graph, streams, mean=self.mean)
         if isinstance(batch, WalkBatch):
             self._keep_walks([each.walk for each in batch.settings], lines)
+        work = objective.size if setting.privacy.adds_noise else self.per_iteration
         block = max(1, BLOCK_NUMBERS // (len(streams) * max(setting.draws, work)))
         at_once = max(1, COPIED_NUMBERS // batch.models.size)
         marks, record = self.iterations_at, 0

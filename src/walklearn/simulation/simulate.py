@@ -65,10 +65,8 @@ def simulate(
 
     Parameters
     ----------
-    objective
-        A `Problem`, or an `Objective` of your own.
-    graph
-        Communication graph.
+    objective, graph
+        A `Problem` or an `Objective` of your own, and the communication graph.
     method
         A walk, a gossip algorithm, or the name of one, such as "uniform".
     steps
@@ -101,10 +99,9 @@ def simulate(
     gaps
         False omits f(w) − f*, which takes most of the time if there are many rows. Gossip has a
         model per node: a number stands for the mean over this many of them.
-    cores
-        The number of cores; all by default.
-    progress
-        True to show a bar; by default in a terminal or a notebook.
+    cores, progress
+        The number of cores, all by default, and True to show a bar; by default in a terminal or a
+        notebook.
     engine
         "compiled", or "reference" for the readable twin, which is a thousand times slower. By
         default the reference runs only if a part has no kernel, with a warning.

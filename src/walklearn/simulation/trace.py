@@ -251,10 +251,8 @@ class Trace:
 
         Parameters
         ----------
-        metric
-            The name of the metric.
-        confidence
-            The probability that the interval contains the true median.
+        metric, confidence
+            The name of the metric, and the probability that the interval has the true median.
 
         Returns
         -------
@@ -274,10 +272,9 @@ class Trace:
 
         Parameters
         ----------
-        x
-            The cost: "updates", "messages" or "bytes".
-        metric
-            By default the distance; without one, the objective's value; else the first metric.
+        x, metric
+            The cost, "updates", "messages" or "bytes", and the metric: by default the distance;
+            without one, the objective's value; else the first metric.
         ax
             Axes to draw on; new ones by default.
         **options

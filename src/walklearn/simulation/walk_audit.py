@@ -139,15 +139,12 @@ def audit_walk(
         The noise of the walk.
     delta, epsilon
         The claim; by default the ε that the noise claims itself at this δ.
-    walks
-        The number of walks on each of the two data sets; by default 1,000 with real noise, 20,000
-        for "compiled" and 500 for "reference".
-    revisits
-        The walk visits the node this many times its cap.
-    confidence
-        The probability with which the bound is true.
-    seed
-        A number audits simulated noise and makes the result reproducible.
+    walks, revisits
+        The number of walks on each data set, by default 1,000 with real noise, 20,000 for
+        "compiled" and 500 for "reference"; a walk visits the node `revisits` times its cap.
+    confidence, seed
+        The probability that the bound is true, and a number that makes noise simulated and the
+        result reproducible.
     engine
         The code that runs the walks: "released" draws exact noise from the system's entropy, as
         real fits do; "compiled" and "reference" simulate. By default "released", with a seed
