@@ -158,7 +158,9 @@ class Results:
 
     def edges(self) -> pandas.DataFrame:
         """A row per graph and edge, for instance 0."""
-        return self._read("edges", {each["edges"] for each in self.about["cells"].values()})
+        return self._read(
+            "edges", dict.fromkeys(each["edges"] for each in self.about["cells"].values())
+        )
 
     def verdicts(self) -> pandas.DataFrame:
         """A row per claim and reading; empty before the first verdict."""

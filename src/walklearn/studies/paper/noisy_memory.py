@@ -69,8 +69,8 @@ class NoisySgd(Update):
         direction = self._direction(released, state, s / max(float(n), 1.0))
         if direction is not None:
             w = problem.project(w - self.step_size(k) * (direction + problem.penalty * w))
-        added = released["gradient"] - state["gradient"]
-        return VisitResult({"model": w, "gradient_sum": s + added, "nodes": n}, released)
+        s = s + released["gradient"] - state["gradient"]
+        return VisitResult({"model": w, "gradient_sum": s, "nodes": n}, released)
 
     def _release(self, problem: Problem, node: int, w: Array, k: int, state: Arrays) -> Arrays:
         """The release of this visit; the last one again after `contributions` releases."""
