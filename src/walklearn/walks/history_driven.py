@@ -60,7 +60,7 @@ class HistoryDriven(ComposedWalk):
         return (*super().node_arrays(tokens), ArraySpec("visits", (), "<i8"))
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
-        """Ask the proposed neighbour for its count; accept by the counts and scores of both nodes."""
+        """Ask the proposed neighbour for its count; accept by the counts and scores of both."""
         base = self.walk
         token, state = base.count_visit(view, token), {**state, "visits": state["visits"] + 1}
         proposal = propose(draws[0], len(view.neighbours), base.laziness)
