@@ -24,11 +24,10 @@ from walklearn.node.protocol.events import (
     Visit,
 )
 from walklearn.node.protocol.learner import Draws, Kept
-from walklearn.node.protocol.links import Handover
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result
 from walklearn.node.protocol.record import Place, Record
-from walklearn.node.protocol.state import Phase, State
+from walklearn.node.protocol.state import Handover, Phase, State
 from walklearn.node.protocol.tokens import Line, Mark, Token
 
 Handle = Callable[[State, Any], Result]
@@ -240,7 +239,7 @@ def listen_to_strangers(patch: pytest.MonkeyPatch) -> None:
     def handle(state: State, event: Any) -> Result:
         sender = getattr(event, "sender", None)
         if sender is not None and sender not in state.neighbours and state.neighbours:
-            event = replace(event, sender=state.neighbours[0])
+            event = event._replace(sender=state.neighbours[0])
         return _handle(state, event)
 
     patch.setattr(memory_network, "handle", handle)

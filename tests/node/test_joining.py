@@ -103,7 +103,7 @@ async def test_a_newer_roster_is_passed_on_and_changes_the_neighbours(tmp_path: 
 def claim(node: Node, content: bytes) -> None:
     """Make a node offer this content as roster 7."""
     brought: Any = SimpleNamespace(number=7, encode=lambda: content)
-    node._runtime.rosters._roster = brought
+    node._runtime.rosters.current = brought
 
 
 async def test_a_neighbour_cannot_bring_a_roster_that_the_signer_did_not_sign(

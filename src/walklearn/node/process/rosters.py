@@ -37,22 +37,15 @@ class Rosters:
     ) -> None:
         self._directory, self._transport, self._spawn = directory, transport, spawn
         self._changed, self._name, self._log = changed, name, log
-        self._roster = directory.roster
-        self._spread = self._number
+        self.current = directory.roster
 
     @property
     def _number(self) -> int:
-        return 0 if self._roster is None else self._roster.number
+        return 0 if self.current is None else self.current.number
 
-    def refresh(self) -> bool:
-        """Look at the roster on disk; whether it is newer than the one at the last look."""
-        self._roster = self._directory.roster
-        before, self._spread = self._spread, self._number
-        return self._number > before
-
-    def current(self) -> Roster | None:
-        """The roster that counts now; None if there is none."""
-        return self._roster
+    def refresh(self) -> None:
+        """Read the roster on disk again."""
+        self.current = self._directory.roster
 
     def tell(self, neighbour: str) -> None:
         """Tell it the number of the roster here, to get a newer one or to be asked for it."""
@@ -66,7 +59,7 @@ class Rosters:
         theirs = int(message)
         if theirs > self._number:
             self.tell(caller)
-        return self._roster.encode() if self._roster is not None and self._number > theirs else b""
+        return self.current.encode() if self.current is not None and self._number > theirs else b""
 
     async def _ask(self, neighbour: str) -> None:
         with suppress(Undelivered, Unanswered, Refused):
@@ -89,5 +82,5 @@ class Rosters:
             return None
         if Roster.decode(content, signer).number <= self._number:
             return None
-        self._roster = self._directory.join(content)
-        return self._roster
+        self.current = self._directory.join(content)
+        return self.current

@@ -85,7 +85,9 @@ class Runtime:
         self.rosters = Rosters(
             directory, self.transport, self._spawn, self.changed.set, self._reports.name, log
         )
-        self._seals = Seals(identity, self._plan.digest, self.rosters.current, log, store.seals)
+        self._seals = Seals(
+            identity, self._plan.digest, lambda: self.rosters.current, log, store.seals
+        )
         self._is_large = self._limits.size >= _LARGE_MODEL
         self._one_at_a_time = asyncio.Lock()
         self._in_order = defaultdict[str, asyncio.Lock](asyncio.Lock)
@@ -262,16 +264,16 @@ class Runtime:
     @property
     def participants(self) -> dict[str, str]:
         """The names of all other participants that this node can name, by their fingerprints."""
-        roster = self.rosters.current()
+        roster = self.rosters.current
         listed = {} if roster is None else roster.by_fingerprint
         names = {**self._reports.names, **{each: who.name for each, who in listed.items()}}
         return {each: name for each, name in names.items() if each != self.state.fingerprint}
 
     def spread_roster(self) -> None:
-        """Tell the neighbours of the roster on disk, if it is newer than it was."""
-        if self.rosters.refresh():
-            for neighbour in self._reports.names:
-                self.rosters.tell(neighbour)
+        """Tell the neighbours of the roster on disk."""
+        self.rosters.refresh()
+        for neighbour in self._reports.names:
+            self.rosters.tell(neighbour)
 
     async def _answer(self, caller: str, method: str, message: bytes) -> bytes:
         if method == "Roster":

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from walklearn.node.disk.directory import NodeDirectory
 from walklearn.node.process.control import Command, Control
@@ -20,11 +20,13 @@ from walklearn.node.process.logs import Log
 from walklearn.node.process.metrics import serve_metrics
 from walklearn.node.process.node import Node, NodeOptions
 
+if TYPE_CHECKING:
+    from walklearn.node.process.node_page import NodePage
+
 # The exit code of a node that has a final model which some participant did not confirm.
 UNCONFIRMED = 3
 # How often the directory is looked at for neighbours that were added or removed by hand.
 _LOOK_SECONDS = 1.0
-_SHOW_SECONDS = 0.5  # between two pictures on the node's page
 
 
 def run_node(directory: NodeDirectory, options: NodeOptions, log_level: str = "info") -> int:
@@ -67,7 +69,7 @@ async def serve(node: Node, options: NodeOptions) -> bool:
         another.
     """
     stop = asyncio.Event()
-    metrics = None
+    page = _page(node, options)
 
     async def status() -> Mapping[str, Any]:
         return node.status()
@@ -80,49 +82,39 @@ async def serve(node: Node, options: NodeOptions) -> bool:
     control = Control(node.directory.path, commands)
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, ask_to_stop)
-    async with node.started(options), _page(node, options):
-        try:
-            await control.listen()
-            if options.metrics_port is not None:
-                metrics = serve_metrics(node.counters, node.gauges, options.metrics_port)
-            return await _until_done(node, options, stop)
-        finally:
-            await control.close()
-            if metrics is not None:
-                metrics.shutdown()
+    async with node.started(options):
+        with contextlib.ExitStack() as stack:
+            if page is not None:
+                stack.enter_context(page.page)
+                options.announce(f"Watch this node at {page.page.address}")
+            try:
+                await control.listen()
+                if options.metrics_port is not None:
+                    metrics = serve_metrics(node.counters, node.gauges, options.metrics_port)
+                    stack.callback(metrics.shutdown)
+                return await _until_done(node, options, stop, page)
+            finally:
+                await control.close()
 
 
-@contextlib.asynccontextmanager
-async def _page(node: Node, options: NodeOptions) -> AsyncIterator[None]:
-    """Serve the node's page, if one is wanted, and keep it up to date meanwhile."""
+def _page(node: Node, options: NodeOptions) -> NodePage | None:
+    """Return the node's page, if one is wanted."""
     if options.web_port is None:
-        yield
-        return
+        return None
     from walklearn.node.process.node_page import NodePage, Validation
 
     public = None if options.validation is None else Validation(options.validation, node.plan)
-    page = NodePage(options.web_port, public)
-    with page.page:
-        options.announce(f"Watch this node at {page.page.address}")
-
-        async def show() -> None:
-            while True:
-                await asyncio.to_thread(page.show, node.status(), node.newest)
-                await asyncio.sleep(_SHOW_SECONDS)
-
-        showing = asyncio.get_running_loop().create_task(show())
-        try:
-            yield
-        finally:
-            showing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await showing
+    return NodePage(options.web_port, public)
 
 
-async def _until_done(node: Node, options: NodeOptions, stop: asyncio.Event) -> bool:
+async def _until_done(
+    node: Node, options: NodeOptions, stop: asyncio.Event, page: NodePage | None
+) -> bool:
     end = _End(node, options.linger_seconds)
     while not stop.is_set():
         await node.look_for_neighbours()
+        if page is not None:
+            await asyncio.to_thread(page.show, node.status(), node.newest)
         if stop.is_set() or (end.is_over() and not options.stay):
             break
         await node.wait(_LOOK_SECONDS)

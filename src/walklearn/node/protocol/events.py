@@ -7,7 +7,7 @@ order, and each `Commit` must be on disk before the effect after it begins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from walklearn.node.protocol.fields import Vector
 from walklearn.node.protocol.learner import Draws
@@ -16,29 +16,25 @@ from walklearn.node.protocol.record import Record
 from walklearn.node.protocol.tokens import Mark, Token
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(NamedTuple):
     """The process runs (again)."""
 
     now: float
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(NamedTuple):
     """Time has passed; due at `state.wakes_at`, harmless at any other time."""
 
     now: float
 
 
-@dataclass(frozen=True)
-class NewNeighbours:
+class NewNeighbours(NamedTuple):
     """The list of neighbours is now this one."""
 
     neighbours: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class NeighbourUp:
+class NeighbourUp(NamedTuple):
     """The neighbour answered a greeting: `ours` was announced to it, `theirs` is its answer.
 
     seconds: how long the answer took.
@@ -51,15 +47,13 @@ class NeighbourUp:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class NeighbourDown:
+class NeighbourDown(NamedTuple):
     """The neighbour does not answer, or its plan differs."""
 
     neighbour: str
 
 
-@dataclass(frozen=True)
-class Announced:
+class Announced(NamedTuple):
     """The neighbour greeted this node, which answers with `state.announcement(neighbour, now)`."""
 
     neighbour: str
@@ -67,8 +61,7 @@ class Announced:
     now: float
 
 
-@dataclass(frozen=True, eq=False)
-class TokenArrived:
+class TokenArrived(NamedTuple):
     """A neighbour hands the token over. The visit is made at once, so its draws come along."""
 
     sender: str
@@ -77,16 +70,14 @@ class TokenArrived:
     now: float
 
 
-@dataclass(frozen=True, eq=False)
-class Visit:
+class Visit(NamedTuple):
     """The token is here and `state.wants_visit`: work on it once more."""
 
     draws: Draws
     now: float
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """The receiver's receipt for the token of that mark."""
 
     mark: Mark
@@ -94,24 +85,21 @@ class Answered:
     now: float
 
 
-@dataclass(frozen=True)
-class NotSent:
+class NotSent(NamedTuple):
     """This attempt certainly did not reach the receiver, for example: no connection."""
 
     mark: Mark
     now: float
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(NamedTuple):
     """No receipt came: whether this attempt reached the receiver cannot be known."""
 
     mark: Mark
     now: float
 
 
-@dataclass(frozen=True, eq=False)
-class FinalArrived:
+class FinalArrived(NamedTuple):
     """A neighbour tells the final model."""
 
     sender: str
@@ -119,16 +107,14 @@ class FinalArrived:
     now: float
 
 
-@dataclass(frozen=True)
-class FinalAnswered:
+class FinalAnswered(NamedTuple):
     """The neighbour's receipt for the final model; None if there was none."""
 
     neighbour: str
     receipt: Receipt | None
 
 
-@dataclass(frozen=True, eq=False)
-class StartWalk:
+class StartWalk(NamedTuple):
     """The owner begins a walk with this name and first model.
 
     force: also where a line was heard of, if no model of it was ever here.
@@ -140,20 +126,17 @@ class StartWalk:
     force: bool = False
 
 
-@dataclass(frozen=True)
-class ResumeWalk:
+class ResumeWalk(NamedTuple):
     """The owner goes on from the newest model seen here."""
 
     now: float
 
 
-@dataclass(frozen=True)
-class StopAsked:
+class StopAsked(NamedTuple):
     """The process is asked to end; it may when `state.may_stop`."""
 
 
-@dataclass(frozen=True, eq=False)
-class StoreFailed:
+class StoreFailed(NamedTuple):
     """A `Commit` that this event led to failed: nothing of it was written, and the state is still
     that before the event.
     """
@@ -174,52 +157,45 @@ Event = (
 Work = TokenArrived | Visit
 
 
-@dataclass(frozen=True, eq=False)
-class Commit:
+class Commit(NamedTuple):
     """Write the record durably, all of it or nothing, before the next effect."""
 
     record: Record
 
 
-@dataclass(frozen=True, eq=False)
-class Remember:
+class Remember(NamedTuple):
     """Write the record with the next commit, or soon: if it is lost in a crash, only work is."""
 
     record: Record
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """Answer the call that the event came from: `TokenArrived`, `FinalArrived`, the owner's."""
 
     receipt: Receipt
 
 
-@dataclass(frozen=True, eq=False)
-class SendToken:
+class SendToken(NamedTuple):
     """Try to hand over; one of `Answered`, `NotSent` and `Unknown` must follow, in bounded time."""
 
     receiver: str
     token: Token
 
 
-@dataclass(frozen=True, eq=False)
-class SendFinal:
+class SendFinal(NamedTuple):
     """Tell the final model; `FinalAnswered` must follow."""
 
     neighbour: str
     token: Token
 
 
-@dataclass(frozen=True)
-class Greet:
+class Greet(NamedTuple):
     """Greet the neighbour now, with `state.announcement(neighbour, now)`: it has changed."""
 
     neighbour: str
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """For the log and the metrics; nothing here tells of rows, gradients or L_i.
 
     neighbour: whom it is about; such a note is a warning.

@@ -11,12 +11,11 @@ from dataclasses import replace
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendToken
 from walklearn.node.protocol.learner import DivergedError, Draws
-from walklearn.node.protocol.links import Handover, Link
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.neighbours import Result, decline, spread, up
 from walklearn.node.protocol.pace import Sighting
 from walklearn.node.protocol.record import Place
-from walklearn.node.protocol.state import Phase, State
+from walklearn.node.protocol.state import Handover, Link, Phase, State
 from walklearn.node.protocol.tokens import Mark, Token
 
 # How many refused handovers are kept in mind; honest neighbours have one under way at a time.

@@ -142,8 +142,8 @@ class Learner:
         """
         if noise is not None and plan.reveals_rows and not plan.privacy.asks:
             raise ValueError(
-                f"the {plan.walk} walk tells L_i in the clear, so noise on the model would protect "
-                "nothing: release L_i by a mechanism, or use the uniform walk."
+                f"the {plan.walk} walk discloses L_i in the clear, so noise on the model would "
+                "protect nothing. Release L_i by a mechanism, or use the uniform walk."
             )
         if noise is not None:
             noise.check_batch(plan.batch)

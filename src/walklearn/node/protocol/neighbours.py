@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from walklearn.node.protocol import events as happened
 from walklearn.node.protocol.events import Commit, Effect, Greet, Note, Remember, Reply, SendFinal
-from walklearn.node.protocol.links import Link
 from walklearn.node.protocol.messages import Outcome, Receipt
 from walklearn.node.protocol.record import Place
-from walklearn.node.protocol.state import State
+from walklearn.node.protocol.state import Link, State
 from walklearn.node.protocol.tokens import Mark
 from walklearn.wording import plural
 

@@ -14,7 +14,6 @@ from typing import Any
 from walklearn.node.agreement.plan import TimeLimits
 from walklearn.node.protocol import pace
 from walklearn.node.protocol.learner import Learner
-from walklearn.node.protocol.links import Handover, Link
 from walklearn.node.protocol.messages import Announcement, Progress
 from walklearn.node.protocol.pace import Longest, Sighting
 from walklearn.node.protocol.record import Place, Record
@@ -29,6 +28,52 @@ class Phase(enum.Enum):
     HOLDING = "holding"
     HANDING_OVER = "handing over"
     FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Link:
+    """What is known of a neighbour.
+
+    up: the last call to it was answered. theirs: what it announced last. acknowledged: what this
+    node announced to it when it last answered. answers: how long its answers took of late.
+    final_sent: the digest of the final model sent to it.
+    """
+
+    up: bool = False
+    theirs: Announcement | None = None
+    acknowledged: Announcement | None = None
+    answers: Longest = Longest(0.0)  # noqa: RUF009
+    final_sent: str = ""
+
+    def usable(self, degree: int) -> bool:
+        """Whether the token may cross: up for both sides, and both know the other's degree.
+
+        Otherwise the chance to go one way and the other would not balance.
+        """
+        return (
+            self.up
+            and self.theirs is not None
+            and self.theirs.reaches_you
+            and self.acknowledged is not None
+            and self.acknowledged.reaches_you
+            and self.acknowledged.degree == degree
+        )
+
+
+@dataclass(frozen=True)
+class Handover:
+    """The handover under way: since when, and what is known of its attempts.
+
+    doubtful: some attempt may have reached the receiver. retry_at: when to try again, None
+    while an attempt is under way. attempts: how many had no answer. there_at: when the receiver,
+    after the first without an answer, answered a greeting and was sent the token again.
+    """
+
+    since: float
+    doubtful: bool
+    retry_at: float | None = None
+    attempts: int = 0
+    there_at: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

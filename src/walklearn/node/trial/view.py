@@ -7,6 +7,7 @@ node's own page (`node.process.node_page`) shows what that node knows.
 from __future__ import annotations
 
 import time
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -38,7 +39,7 @@ class NetworkView:
         self._before: Glimpse | None = None
         self._moved = (0, 0.0)
         self._now: dict[str, Any] | None = None
-        actions = {"kill": self._kill, "start": self._start}
+        actions = {"kill": partial(self._act, True), "start": partial(self._act, False)}
         self.page = LivePage("network", self._first, actions)
 
     def begin(self) -> None:
@@ -117,21 +118,13 @@ class NetworkView:
             if kind not in _QUIET and count > before.notes.get(kind, 0) and before.is_up:
                 self.tell(f"{after.name}: {kind}")
 
-    def _kill(self, number: Any) -> None:
+    def _act(self, kill: bool, number: Any) -> None:
         with self._acting:
             name = self._names[_checked(number, self._names)]
-            if self._network.is_killed(number):
-                raise ValueError(f"{name} does not run.")
-            self.tell(f"{name} was killed")
-            self._network.kill(number)
-
-    def _start(self, number: Any) -> None:
-        with self._acting:
-            name = self._names[_checked(number, self._names)]
-            if not self._network.is_killed(number):
-                raise ValueError(f"{name} runs.")
-            self.tell(f"{name} was started again")
-            self._network.restart(number)
+            if self._network.is_killed(number) == kill:
+                raise ValueError(f"{name} does not run." if kill else f"{name} runs.")
+            self.tell(f"{name} was killed" if kill else f"{name} was started again")
+            (self._network.kill if kill else self._network.restart)(number)
 
 
 def _unit_square(places: NDArray[np.float64]) -> list[list[float]]:
