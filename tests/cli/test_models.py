@@ -56,9 +56,7 @@ def test_predict_gives_probabilities_scores_and_json(place: Path) -> None:
     message = refusal("predict", place / "model", place / "new.csv", "--out", out)
     assert "--force" in message
     assert out.read_bytes() == before
-    assert invoke(
-        "predict", place / "model", place / "new.csv", "--out", out, "--force"
-    ).exit_code == 0  # fmt: skip
+    invoke_ok("predict", place / "model", place / "new.csv", "--out", out, "--force")
     assert out.read_text() == "label\nno\nyes\nno\nyes\n"
 
 

@@ -69,8 +69,7 @@ def test_train_takes_it_from_the_flag_or_the_schema(folder: Path) -> None:
     given = train(*PRIVATE, "--schema", "schema.toml", "--target-scale", "150,80", "--json")
     assert given.exit_code == 0, given.output
     assert json.loads(given.stdout)["private_to_the_owner"]["training_score"]["value"] > 0.33
-    declared = train(*PRIVATE, "--schema", "whole.toml", out="other")
-    assert declared.exit_code == 0, declared.output
+    assert train(*PRIVATE, "--schema", "whole.toml", out="other").exit_code == 0
     models = [Model.load(folder / name) for name in ("model", "other")]
     np.testing.assert_array_equal(models[0].weights, models[1].weights)
     assert models[0].encoding == models[1].encoding
@@ -149,8 +148,8 @@ def test_a_scale_that_was_computed_from_the_rows_is_refused(folder: Path) -> Non
         assert refused.exit_code == 2
         assert "'progress'" in refused.stderr
     assert train("--schema", "template.toml", "--steps", 50).exit_code == 0  # nothing is private
-    given = train(*PRIVATE, "--schema", "template.toml", "--target-scale", "150,80", out="public")
-    assert given.exit_code == 0, given.output
+    public = ("--schema", "template.toml", "--target-scale", "150,80")
+    assert train(*PRIVATE, *public, out="public").exit_code == 0
 
 
 @pytest.mark.parametrize("scale", ["150", "150,many", "150,0"])
