@@ -134,8 +134,7 @@ def calibrate(
             return _CURVES[mechanism](epsilon, noise, (lo, hi), ends)
         return np.array([make(level).delta(epsilon) for level in noise])
 
-    # From the smallest θ that is accounted for, or a negligible scale, to more than any target
-    # needs.
+    # From the smallest θ that is accounted for, or a negligible scale, up to huge noise.
     start, unit = (1e-9 - math.log(LARGEST_SHAPE), hi) if is_gamma else (-25.0, hi - lo)
     grid = math.log(unit) + log_grid(start, 12.0, _LARGEST_LOG)
     floor = -1.0
@@ -153,10 +152,10 @@ def calibrate(
             f"{format_lower(lowest, 3)}. Allow a larger delta, or use laplace.",
             lowest,
         )
+    cost = mechanism.lemma_delta if is_lemma else mechanism.delta
     for power in range(-52, -20):
         calibrated: Mechanism = make(noise)
-        cost = make(noise).lemma_delta(epsilon) if is_lemma else calibrated.delta(epsilon)
-        if cost <= delta:
+        if cost(calibrated, epsilon) <= delta:
             return calibrated
         noise *= 1.0 + 2.0**power
     raise ArithmeticError(f"{calibrated!r} misses the target it was calibrated for. Please report.")
