@@ -67,7 +67,7 @@ def test_a_table_goes_through_the_encoding() -> None:
 @pytest.mark.parametrize(
     ("settings", "protected", "exposed"),
     [
-        ({"walk": "weighted"}, "", r"L_i of every node, .* its neighbours in the clear"),
+        ({"walk": "weighted"}, "", r"L_i of every node, .* its neighbours unprotected"),
         ({}, "Nodes disclose to each other their degree", "model is not protected"),
         (CONSTANTS_ALONE, r"\(ε, δ\) = \(3, 0.03\) of this number", "ε = ∞: the model is not"),
         ({"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},

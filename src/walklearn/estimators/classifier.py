@@ -96,10 +96,10 @@ class RandomWalkClassifier(ClassifierMixin, RandomWalk):
         if unknown.size:
             raise ValueError(f"y has labels {unknown} that are not among the classes {known}.")
         resumed = getattr(self, "_resumed", None)
-        begun = None if resumes or resumed is None else resumed.classes
-        if begun is not None and begun != tuple(known.tolist()):
+        earlier = None if resumes or resumed is None else resumed.classes
+        if earlier is not None and earlier != tuple(known.tolist()):
             raise ValueError(
-                f"the model to continue has the classes {begun}, and y has "
+                f"the model to continue has the classes {earlier}, and y has "
                 f"{tuple(known.tolist())}. Pass rows of all its classes and of no other."
             )
         if len(known) < 2:

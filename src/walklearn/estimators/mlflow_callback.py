@@ -59,15 +59,10 @@ class MlflowCallback:
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from walklearn import MlflowCallback, RandomWalkClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> tracker = MlflowCallback()
-    >>> clf = RandomWalkClassifier(random_state=1).fit(X, y)  # with callback=tracker it is logged
-    >>> record = tracker.record(clf)                          # what would be
+    >>> clf = RandomWalkClassifier(random_state=1).fit(*load_breast_cancer(return_X_y=True))
+    >>> record = MlflowCallback().record(clf)     # logged with callback=MlflowCallback()
     >>> record.parameters["walk"], sorted({name for name, _, _ in record.metrics})
     ('auto', ['average_value', 'bytes', 'messages', 'rows', 'value'])
-    >>> protected = RandomWalkClassifier(epsilon=3.0, delta=1e-5, row_length=5.0, random_state=1)
-    >>> sorted({name for name, _, _ in tracker.record(protected.fit(X, y)).metrics})
-    ['bytes', 'messages']
     """
 
     owners_too: bool = False
@@ -133,8 +128,8 @@ class MlflowCallback:
         with mlflow.start_run(run_name=self.run_name, nested=nested) as run:
             mlflow.log_params(record.parameters)
             mlflow.set_tags(record.tags)
-            begun, client = run.info.start_time, mlflow.MlflowClient()
-            metrics = [Metric(name, value, begun, at) for name, value, at in record.metrics]
+            start, client = run.info.start_time, mlflow.MlflowClient()
+            metrics = [Metric(name, value, start, at) for name, value, at in record.metrics]
             for first in range(0, len(metrics), MAX_METRICS):
                 client.log_batch(run.info.run_id, metrics=metrics[first : first + MAX_METRICS])
             for name, document in record.documents.items():

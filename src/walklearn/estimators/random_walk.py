@@ -51,9 +51,9 @@ class RandomWalk(BaseEstimator):
     Parameters
     ----------
     graph
-        Communication graph: a name ("erdos-renyi", …), a `Graph`, a networkx or igraph graph, a
-        SciPy adjacency, or the path of an edge list. A graph given by name is drawn with a node
-        for each name in `nodes`.
+        Communication graph: a name ("erdos-renyi", …), which is drawn with a node for each name in
+        `nodes`, a `Graph`, a networkx or igraph graph, a SciPy adjacency, or the path of an edge
+        list.
     walk
         "uniform" (nodes disclose only their degrees to neighbours), "weighted" (visits, and steps
         of "sgd", follow L_i, which the nodes disclose), "simple", or a walk such as
@@ -63,10 +63,9 @@ class RandomWalk(BaseEstimator):
         update such as updates.Saga(). "auto" is "saga", and "sgd" if something is private, or if
         step_size or average is given. With "saga" the last model predicts.
     loss
-        A loss, or its name: "logistic" or "squared-hinge" (two classes, no probabilities) for a
-        classifier, "squared" or "huber" for a regressor, such as losses.Huber(10.0), whose
-        threshold is in the units of y. The default is "logistic" for two classes, softmax for
-        more, and "squared" for numbers.
+        A loss, such as losses.Huber(10.0), whose threshold is in the units of y, or its name:
+        "logistic" (default; softmax for more than two classes) or "squared-hinge" (two classes, no
+        probabilities) for a classifier, "squared" (default) or "huber" for a regressor.
     penalty
         The factor of ½‖w‖² in the objective, the intercept included.
     epsilon, delta
@@ -85,9 +84,8 @@ class RandomWalk(BaseEstimator):
     row_length
         The typical length of a row, in units of a typical spread.
     feature_bound
-        A public length, in the units of training (those of the schema, if there is one). Longer
-        rows are shortened to it and counted in `clipped_rows_`; rows to predict are not. Rows
-        that were scaled by numbers computed from them (a StandardScaler) leak.
+        A public length, in units of training. Longer rows are shortened to it and counted in
+        `clipped_rows_`; rows to predict are not. A StandardScaler on the rows would leak.
     max_rows
         A public cap on the rows of a node (on their total weight), for the bounds of L_i. The
         number of rows of a node counts as public, with or without a cap, unless protect="node".
@@ -95,23 +93,21 @@ class RandomWalk(BaseEstimator):
         The number M of all rows, if it is public. Without it and with protect="node" every node
         counts the same.
     target_centre, target_spread
-        A regressor's public typical target, and the typical deviation from it. epsilon and
-        model_privacy need them, here or in the schema under the name of y (a column of a data
-        frame). A protected model is trained on (y − target_centre) / target_spread, cut at ±3,
-        which bounds the effect of extreme targets. Centre and spread are folded into `coef_` and
-        `intercept_`; losses in `trace_` are in units of the spread. Without protection of the
-        model they have no effect. A centre other than 0 needs an intercept.
+        A regressor's public typical target, and the typical deviation from it. A protected model
+        needs them, here or in the schema under the name of y (a column of a data frame): it is
+        trained on (y − target_centre) / target_spread, cut at ±3, and losses in `trace_` are in
+        these units. They are folded into `coef_` and `intercept_`.
     mechanism
-        The mechanism for L_i if the model is in the clear: a name in `privacy.MECHANISMS`. None
+        The mechanism for L_i if model="in the clear": a name in `privacy.MECHANISMS`. None
         chooses the one with the smallest error, and the uniform walk if none is worth its cost.
     model_privacy
         A `ModelNoise`: clipping, noise and a cap on the contributions of a node. It excludes
         epsilon, from which one follows; its ε is computed at `delta`, or 1e-5.
     steps
-        The number of updates. By default "saga" continues until the gradient that the token knows
-        is at most `tol` · penalty · ‖w‖ for a whole round of the network, and "sgd" until doubling
-        the walk changes the loss by less than `tol` times the loss of a model of zeros. Under
-        privacy the loss is not evaluated, and the length follows from public numbers.
+        The number of updates. By default "saga" continues until the known gradient is at most
+        `tol` · penalty · ‖w‖ for a whole round of the network, and "sgd" until doubling the walk
+        changes the loss by less than `tol` times the loss of a model of zeros. Under privacy the
+        length follows from public numbers.
     max_steps
         The maximum of updates without `steps`: by default a million or 50 per node, with "saga" 20
         times that.
@@ -123,8 +119,7 @@ class RandomWalk(BaseEstimator):
         --step-constant`). By default it follows from the constants L_i; under privacy from what
         was released and the public bounds.
     batch
-        The number of randomly chosen rows of a node in an update; by default all. If nodes are
-        large, a few dozen are nearly as good as hundreds, and cost less.
+        The number of randomly chosen rows of a node in an update; by default all.
     average
         The model of "sgd" that predicts: "tail" is the average over the last half of the walk,
         "all" the average over all of it, "none" the last model. "auto" is "tail", but "none" if
@@ -133,8 +128,8 @@ class RandomWalk(BaseEstimator):
         True if the model has an intercept.
     standardise
         True to train in units in which columns have mean 0 and deviation 1 (penalty and domain
-        apply there). "auto" does so unless something is private, because the units are computed
-        from the rows. Columns of sparse rows are not shifted, only divided by their largest entry.
+        apply there); sparse columns are only divided by their largest entry. "auto" does so unless
+        something is private, because the units are computed from the rows.
     domain
         The set that contains the model, such as domains.Ball(10.0).
     laziness
@@ -153,28 +148,16 @@ class RandomWalk(BaseEstimator):
 
     Attributes
     ----------
-    coef_, intercept_
-        The model that predicts.
-    classes_
-        The labels of a classifier.
-    n_iter_
-        The number of updates.
-    trace_
-        Losses and messages during the fit.
-    fit_plan_
-        The `FitPlan` of the fit: all choices, with their reasons.
-    ledger_
-        The releases and their cost.
-    budget_plan_
-        The split of ε and δ.
-    model_noise_
-        The clip, noise and cap that protected the model.
-    graph_, walk_, update_
-        The graph, the walk and the update of the fit.
-    step_size_
-        The step of "sgd"; None if the update found its own.
+    coef_, intercept_, classes_
+        The model that predicts, and the labels of a classifier.
     weights_, average_
         The last model and the average, the intercept last.
+    n_iter_, trace_
+        The number of updates, and losses and messages during the fit.
+    fit_plan_, graph_, walk_, update_, step_size_
+        The `FitPlan` with all choices and reasons, and the parts of the run.
+    ledger_, budget_plan_, model_noise_
+        The releases and their cost, the split of ε and δ, and clip, noise and cap of the model.
     """
 
     graph: Any = "erdos-renyi"
@@ -335,11 +318,9 @@ class RandomWalk(BaseEstimator):
     def resume_from(self, model: Model) -> Self:
         """Let the next `fit` start from a saved model, and from the number of its updates.
 
-        "saga" first collects the gradients of all nodes and then converges to the minimiser; "sgd"
-        continues with the next steps. `steps` and `max_steps` count from there. The model must come
-        from the same columns, classes and parameters. A private training cannot be resumed: a model
-        does not contain the number of contributions of each node. Within one process `warm_start`
-        does the same.
+        The model must come from the same columns, classes and parameters. `steps` and `max_steps`
+        count from there. A private training cannot be resumed, because a model does not contain the
+        contributions of each node. Within one process `warm_start` does the same.
 
         Examples
         --------

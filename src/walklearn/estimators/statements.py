@@ -111,7 +111,7 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
         if each["what"] == "importance"
     ]
     if any(unprotected) and not disclosure.is_unprotected:
-        return [], ["In an earlier call every node disclosed its L_i to neighbours in the clear."]
+        return [], ["In an earlier call every node disclosed its L_i to neighbours unprotected."]
     if walk.release is not None:
         return [_release(estimator, walk)], []
     if unprotected and not disclosure.reveals_rows:
@@ -120,7 +120,7 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
     if disclosure.reveals_rows:
         return [], [
             f"The {'importance' if given else 'constant L_i'} of every node, which depends on its "
-            "rows, is disclosed to its neighbours in the clear. A uniform walk discloses none."
+            "rows, is disclosed to its neighbours unprotected. A uniform walk discloses none."
         ]
     more = "an importance declared to be public" if given else "no constant of their rows"
     return [f"Nodes disclose to each other their degree and {more}."], []

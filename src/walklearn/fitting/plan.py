@@ -96,18 +96,13 @@ class FitPlan:
         Public facts about the data.
     reasons
         A reason for each choice.
-    budget_plan
-        The split of the total; None if the model is not protected by one.
-    comparison
-        The mechanisms for L_i, if one was chosen by its error.
-    encoding
-        The units of training; None if no rows are known.
-    seeded
-        True if noise comes from a seed and protects nobody.
-    earlier
-        The ledger of the calls that this one continues.
+    budget_plan, comparison
+        The split of the total, and the mechanisms for L_i, if one was chosen by its error.
+    encoding, seeded, earlier
+        The units of training; True if noise comes from a seed and protects nobody; the ledger of
+        earlier calls. An estimator adds them.
     steps_asked
-        The number of updates and its maximum that were asked for; None where they follow.
+        The number of updates and its maximum that were asked for.
 
     Examples
     --------

@@ -90,13 +90,12 @@ def advise(
     graph
         Communication graph.
     about
-        Public facts about the data. Those of a problem are its loss, penalty, aggregate and size
-        and, unless the node is the unit, its numbers of rows; features and targets are not used.
-        If the node is the unit, a problem must have aggregate="node-mean".
+        Public facts about the data. Features and targets of a problem are not used, nor its numbers
+        of rows if the node is the unit; it must then have aggregate="node-mean".
     privacy
         The total (ε, δ) for everything that leaves a node because of its rows, and its unit. It
-        needs the length of a row: typical (`PublicFacts.row_length`) or at most
-        (`PrivacySettings.feature_bound`). By default nothing is protected.
+        needs `PublicFacts.row_length` or `PrivacySettings.feature_bound`. By default nothing is
+        protected.
     loss, penalty
         The objective; a problem brings its own. The default loss is the logistic one.
     intercept
