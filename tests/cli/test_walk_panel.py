@@ -46,7 +46,7 @@ def test_every_line_is_there_and_not_cropped(width: int, nodes: int) -> None:
 def test_what_is_not_known_yet_and_the_end_are_told() -> None:
     early = replace(glimpse(4), updates=0, holder=None, error=None)
     lines = drawn(80, early, [])
-    assert "distance to the optimum ?, the token is not seen yet" in lines
+    assert "distance to the optimum ?, no token yet" in lines
     ended = replace(early, nodes=tuple(replace(node, final=True) for node in early.nodes))
     assert "distance to the optimum ?, final model on 4 of 4 nodes" in drawn(80, ended, [])
 

@@ -170,7 +170,7 @@ def test_a_node_shows_what_it_knows_and_no_more(tmp_path: Path, chrome: Chrome) 
         wait_until(lambda: text(chrome, "phase") == "holding")
         assert text(chrome, "visit") == "it is here"
         wait_until(lambda: chrome.find_element("id", "validation").is_displayed(), "the loss")
-        assert "no noise on the model" in text(chrome, "contributions")
+        assert "no noise to the model" in text(chrome, "contributions")
         page = chrome.page_source
         # A loss or a time may have the four digits of one number by chance, hardly of a whole row.
         assert not any(all(f"{value:.4g}" in page for value in row) for row in one.rows.X)

@@ -46,18 +46,18 @@ def node() -> None:
 @node.command()
 @_directory
 @click.option("--plan", type=click.Path(path_type=Path), required=True,
-              help="The agreement that all participants share (TOML).")  # fmt: skip
+              help="Plan that all participants share (TOML file).")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path), required=True,
-              help="This node's rows; they never leave it.")  # fmt: skip
+              help="File with this node's rows. They never leave the node.")  # fmt: skip
 @click.option("--listen", default="0.0.0.0:7447", show_default=True, metavar="HOST:PORT",
-              help="Where to answer neighbours.")  # fmt: skip
+              help="Address to listen on.")  # fmt: skip
 @click.option("--address", default="", metavar="HOST:PORT",
-              help="Where neighbours find this node; without it, it dials them.")  # fmt: skip
-@click.option("--name", help="The node's name; by default that of the directory.")
+              help="Address that neighbours dial. Without it this node dials them.")  # fmt: skip
+@click.option("--name", help="Name of the node. Default: name of the directory.")
 @click.option("--budget", type=float, nargs=2, metavar="EPSILON DELTA",
-              help="What all releases of this node together may cost.")  # fmt: skip
+              help="Limit on the total (ε, δ) of all releases of this node.")  # fmt: skip
 @click.option("--accept-unprotected", is_flag=True,
-              help="Take part although the plan leaves the model unprotected.")  # fmt: skip
+              help="Accept a plan that leaves the model unprotected.")  # fmt: skip
 @with_node_extra
 def init(
     directory: Path, plan: Path, data: Path, listen: str, address: str, name: str | None,
@@ -117,7 +117,7 @@ def invite(directory: Path, console: Console) -> None:
 @node.command()
 @_directory
 @click.argument("invite", required=False)
-@click.option("--remove", metavar="NAME", help="Forget this neighbour instead.")
+@click.option("--remove", metavar="NAME", help="Remove this neighbour.")
 @with_node_extra
 def peer(directory: Path, invite: str | None, remove: str | None, console: Console) -> None:
     """Add the neighbour of INVITE, or remove one; a running node follows within a second.
@@ -128,7 +128,7 @@ def peer(directory: Path, invite: str | None, remove: str | None, console: Conso
 
     opened = wl.node.NodeDirectory(directory)
     if invite is not None and remove is not None:
-        raise ValueError("add a neighbour or remove one, not both in one command.")
+        raise ValueError("add a neighbour or remove one, not both. Leave out INVITE or --remove.")
     if invite is not None:
         added = opened.add_peer(invite)
         place = f"at {added.address}" if added.address else "that will dial this node"
@@ -167,22 +167,24 @@ def join(directory: Path, roster: Path, console: Console) -> None:
 
 @node.command()
 @_directory
-@click.option("--listen", metavar="HOST:PORT", help="Answer here instead.")
+@click.option("--listen", metavar="HOST:PORT", help="Listen on this address instead.")
 @click.option("--metrics-port", type=click.IntRange(1, 65535),
-              help="Answer Prometheus on 127.0.0.1 at this port.")  # fmt: skip
+              help="Port for Prometheus on 127.0.0.1.")  # fmt: skip
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
-              help="Default: info; with --quiet error, with --verbose debug.")  # fmt: skip
+              help="Default: info, with --quiet error, with --verbose debug.")  # fmt: skip
 @click.option("--linger-seconds", type=click.FloatRange(0), default=60.0, show_default=True,
-              help="After the end, how long to wait for neighbours without the model.")  # fmt: skip
+              help="Seconds to wait, after the end, for others to have the model.")  # fmt: skip
 @click.option("--stop-seconds", type=click.FloatRange(0), default=20.0, show_default=True,
-              help="When stopped, how long to try to hand the token over.")  # fmt: skip
+              help="When stopped, seconds to try to hand the token over.")  # fmt: skip
 @click.option("--web", is_flag=True,
-              help="Show a page about this node on 127.0.0.1; its address is printed.")  # fmt: skip
+              help="Serve a page about this node on 127.0.0.1 and print its address.")  # fmt: skip
 @click.option("--web-port", type=click.IntRange(0, 65535), default=0,
-              help="The page's port; by default one that is free.")  # fmt: skip
+              help="Port of the page. Default: a free one.")  # fmt: skip
 @click.option("--validation", type=click.Path(path_type=Path),
-              help="A file of public rows: the page shows the model's loss on them.")  # fmt: skip
-@click.option("--serve", is_flag=True, help="Stay after the end, for nodes that return later.")
+              help="File of public rows. The page shows the model's loss on them.")  # fmt: skip
+@click.option(
+    "--serve", is_flag=True, help="Keep running after the end, for nodes that return later."
+)
 @with_node_extra
 def run(
     directory: Path, listen: str | None, metrics_port: int | None, log_level: str | None,
@@ -215,16 +217,16 @@ def run(
 @node.command("start-walk")
 @_directory
 @click.option("--resume", is_flag=True,
-              help="Go on from the newest model here: the holder is gone for good.")  # fmt: skip
+              help="Resume from the newest model here: the holder is gone.")  # fmt: skip
 @click.option("--force", is_flag=True,
-              help="Begin though neighbours tell of a walk, if it was never here.")  # fmt: skip
+              help="Start anew although neighbours report a walk never here.")  # fmt: skip
 @click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS",
-              help="How long to wait for a node that was just started.")  # fmt: skip
+              help="Seconds to wait for a node that is starting.")  # fmt: skip
 @with_node_extra
 def start_walk(
     directory: Path, resume: bool, force: bool, wait_seconds: float, console: Console
 ) -> None:
-    """Begin the token at this node, which must be running. One node does this, once."""
+    """Start the walk at this node, which must be running. One node does this, once."""
     from walklearn.node.process.control import NotRunningError, send_command
 
     wl.node.NodeDirectory(directory)
@@ -245,10 +247,10 @@ def start_walk(
 
 @node.command()
 @_directory
-@click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh every second until Ctrl-C.")
 @with_node_extra
 def status(directory: Path, watch: bool, console: Console) -> None:
-    """Where the walk is as far as this node knows, and how its neighbours are."""
+    """Print this node's progress, its neighbours and the total privacy loss."""
     if watch and (console.as_json or console.quiet):
         raise click.UsageError("--watch is for people who look on: leave it out.")
     opened = wl.node.NodeDirectory(directory)
@@ -265,8 +267,8 @@ def status(directory: Path, watch: bool, console: Console) -> None:
 @node.command()
 @_directory
 @click.option("--out", type=click.Path(path_type=Path), required=True,
-              help="The model directory to write.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Overwrite a model that is there.")
+              help="Model directory to write.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite an existing model.")
 @with_node_extra
 def model(directory: Path, out: Path, force: bool, console: Console) -> None:
     """Write the newest model this node has seen, or the final one, as a model directory.

@@ -8,7 +8,7 @@ from typing import Any
 import walklearn as wl
 from walklearn.wording import aligned
 
-_PHASES = {"frozen": "its process does not answer: frozen, or very busy"}
+_PHASES = {"frozen": "its process does not answer: it is frozen or very busy"}
 _COLUMNS = ["neighbour", "link", "silent", "final model"]
 
 
@@ -35,7 +35,7 @@ def status_page(now: dict[str, Any]) -> str:
     if now.get("token_seconds") is not None and not now["holds_token"]:
         lines.append(f"token: here {now['token_seconds']:g} s ago, last with {now['last_holder']}")
     if now.get("stalled"):
-        lines.append(f"the walk stands still: nothing has moved for {now['moved_seconds']:g} s")
+        lines.append(f"no progress for {now['moved_seconds']:g} s")
     if now.get("may_contribute") is not None:
         lines.append(_contributions(now["contributions"], now["may_contribute"]))
     lines += claim_lines(now)

@@ -17,7 +17,7 @@ _roster = click.argument("roster", type=click.Path(path_type=Path, dir_okay=Fals
 
 @click.group()
 def roster() -> None:
-    """Keep the roster: who takes part, by which key, at which address.
+    """Manage the roster: the names, keys and addresses of participants.
 
     \b
     Examples:
@@ -30,7 +30,7 @@ def roster() -> None:
 @roster.command()
 @_roster
 @click.option("--degree", type=int, default=4, show_default=True,
-              help="How many neighbours everybody has, about; an even number.")  # fmt: skip
+              help="Approximate number of neighbours of each participant; even.")  # fmt: skip
 @with_node_extra
 def new(roster: Path, degree: int, console: Console) -> None:
     """Make a roster signer's key and an empty roster; print the line that the plan needs."""
@@ -44,7 +44,7 @@ def new(roster: Path, degree: int, console: Console) -> None:
         "roster_signer": signer,
     }
     console.print(
-        f"{roster} is for everybody, {key_file(roster)} for the roster signer alone. In the plan:"
+        f"{roster} is for everybody, {key_file(roster)} private to its signer. Add to the plan:"
     )
     console.print(f'roster_signer = "{signer}"')
 
@@ -52,9 +52,9 @@ def new(roster: Path, degree: int, console: Console) -> None:
 @roster.command()
 @_roster
 @click.argument("invites", nargs=-1)
-@click.option("--remove", multiple=True, metavar="NAME", help="Strike this participant out.")
+@click.option("--remove", multiple=True, metavar="NAME", help="Remove this participant.")
 @click.option("--edge", "edges", type=(str, str), multiple=True, metavar="NAME NAME",
-              help="Make these two neighbours; then no rule makes others.")  # fmt: skip
+              help="Make these two neighbours. Given edges replace the rule.")  # fmt: skip
 @with_node_extra
 def add(
     roster: Path, invites: tuple[str, ...], remove: tuple[str, ...], edges: tuple[tuple[str, str]],
@@ -82,7 +82,7 @@ def add(
 @_roster
 @with_node_extra
 def show(roster: Path, console: Console) -> None:
-    """Who is in the roster, and whose neighbours they are."""
+    """Print the participants and their neighbours."""
     content = roster.read_bytes()
     _show(wl.node.Roster.decode(content, wl.node.Roster.signer_of(content)), console)
 

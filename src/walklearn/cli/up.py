@@ -28,24 +28,24 @@ MAX_NODES = 200  # processes that one machine runs
 
 @click.command()
 @click.option("--nodes", type=click.IntRange(2, MAX_NODES),
-              help="How many processes. Default: 20, or as many as the edge list has.")  # fmt: skip
+              help="Number of processes. Default: 20, or that of the edge list.")  # fmt: skip
 @click.option("--graph", default="erdos-renyi", show_default=True,
-              help="A family such as ring or barabasi-albert, or an edge-list file.")  # fmt: skip
+              help="Family such as ring or barabasi-albert, or an edge-list file.")  # fmt: skip
 @click.option("--walk", type=click.Choice(["uniform", "weighted"]), default="uniform",
               show_default=True)  # fmt: skip
 @click.option(
     "--epsilon",
     type=click.FloatRange(0, min_open=True),
-    help="Protect L_i, which the weighted walk tells; the model goes in the clear.",
+    help="Protect L_i, which the weighted walk discloses. The model stays unprotected.",
 )
-@click.option("--delta", type=click.FloatRange(0, 1, max_open=True), help="Goes with --epsilon.")
+@click.option("--delta", type=click.FloatRange(0, 1, max_open=True), help="Belongs to --epsilon.")
 @click.option("--updates", type=click.IntRange(1), default=2000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="Of graph and data; keys, noise and walk are never seeded.")  # fmt: skip
+              help="Seed of graph and data. Keys, noise and walk are never seeded.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("walklearn-up"),
-              show_default=True, help="For the nodes and the model.")  # fmt: skip
+              show_default=True, help="Directory for the nodes and the model.")  # fmt: skip
 @click.option("--view", is_flag=True,
-              help="Watch it on a page in the browser, kill nodes and start them.")  # fmt: skip
+              help="Serve a page that shows the network and can kill and start nodes.")  # fmt: skip
 @with_console
 def up(
     nodes: int | None, graph: str, walk: str, epsilon: float | None, delta: float | None,

@@ -82,7 +82,7 @@ def _where(glimpse: Glimpse) -> str:
     if glimpse.finished:
         return f"final model on {glimpse.finished} of {len(glimpse.nodes)} nodes"
     if glimpse.holder is None:
-        return "the token is not seen yet"
+        return "no token yet"
     return f"token at {glimpse.nodes[glimpse.holder].name}"
 
 

@@ -18,25 +18,25 @@ COUNTERS = {
     "updates": "Updates of the model made here.",
     "handovers_sent": "Tokens handed over and acknowledged.",
     "handovers_received": "Tokens taken from neighbours.",
-    "handovers_uncertain": "Attempts to hand over whose end is unknown.",
+    "handovers_uncertain": "Attempts to hand over with unknown outcome.",
     "refusals": "Messages and connections refused, by reason.",
     "notes": "Events of the protocol, by kind.",
     "disk_errors": "Writes to disk that failed and were undone.",
 }
 # Help texts of the gauges; the values come from the status.
 GAUGES = {
-    "holds_token": "1 while the token is here, and not on its way.",
-    "handing_over": "1 while the token is on its way to a neighbour, who may have it.",
-    "token_seconds": "Since the token was here, in this process; NaN if it was not.",
-    "walk_stalled": "1 while the walk has not moved for as long as makes it count as lost.",
+    "holds_token": "1 while the token is on this node.",
+    "handing_over": "1 while the token is on its way to a neighbour.",
+    "token_seconds": "Seconds since the token was here, in this process; NaN if it was not.",
+    "walk_stalled": "1 while the walk has made no progress for so long that it is presumed lost.",
     "finished": "1 once the final model is here.",
-    "newest_updates": "Updates of the newest model this node has seen.",
+    "newest_updates": "Updates of the newest model on this node.",
     "neighbours": "Neighbours, silent ones too.",
     "neighbours_up": "Neighbours that answer.",
     "neighbours_one_way": "Neighbours that answer and do not reach this node.",
-    "neighbours_confirmed": "Neighbours that have said that they have the same final model.",
-    "contributions": "How often this node's rows have shown in a model that has noise on it.",
-    "last_holder": "1 for who had the token last, as far as is known here.",
+    "neighbours_confirmed": "Neighbours that confirmed the same final model.",
+    "contributions": "Contributions of this node's rows to a model with noise.",
+    "last_holder": "1 for the last known holder of the token.",
 }
 # Label names of the metrics that have one.
 _LABELS = {"refusals": "reason", "notes": "kind", "last_holder": "holder"}

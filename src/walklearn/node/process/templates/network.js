@@ -86,7 +86,7 @@ function look(message) {
   if (now.finished) chip("state", "good", "the final model spreads");
   if (now.finished && now.finished >= up) chip("state", "good", "finished");
   else if (!now.begun) chip("state", "open", "the walk has not begun");
-  else if (!now.finished && now.still_seconds > 2) chip("state", "bad", `stands still for ${since(now.still_seconds)}`);
+  else if (!now.finished && now.still_seconds > 2) chip("state", "bad", `no progress for ${since(now.still_seconds)}`);
   else if (!now.finished) chip("state", "good", "walking");
   showNodes();
   showVisits();

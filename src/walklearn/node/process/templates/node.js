@@ -12,7 +12,7 @@ function look(now) {
   document.title = `${now.name}: walklearn`;
   put("about", `plan ${now.plan.name}, fingerprint ${now.fingerprint.slice(0, 16)}…`);
   const stalled = now.stalled && !now.final;
-  chip("phase", stalled ? "bad" : now.phase === "idle" ? "open" : "good", stalled ? "the walk stands still" : now.phase);
+  chip("phase", stalled ? "bad" : now.phase === "idle" ? "open" : "good", stalled ? "no progress" : now.phase);
   put("updates", `${now.updates.toLocaleString("en")} of ${now.of.toLocaleString("en")}`);
   at("progress").value = now.updates / now.of;
   put("visit", now.holds_token ? "it is here" : now.token_seconds === null ? "never yet" : since(now.token_seconds));
@@ -48,9 +48,9 @@ function showPrivacy(now) {
   const most = now.may_contribute;
   at("spent").hidden = most === null;
   if (most === null) {
-    put("contributions", "The plan puts no noise on the model: what the rows add to it is not limited and not counted.");
+    put("contributions", "The plan adds no noise to the model: contributions are neither limited nor counted.");
   } else {
-    put("contributions", `In ${now.contributions} of at most ${most} contributions; ${Math.max(0, most - now.contributions)} are left, then this node passes the token on unchanged.`);
+    put("contributions", `${now.contributions} of at most ${most} contributions; ${Math.max(0, most - now.contributions)} are left. Then this node passes the token on unchanged.`);
     at("spent").value = now.contributions / Math.max(1, most);
   }
   const refusals = Object.entries(now.counters.refusals || {});
