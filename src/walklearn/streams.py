@@ -1,8 +1,8 @@
-"""Random streams: who draws which numbers, and in which order.
+"""Random streams: their owners, and the order of their numbers.
 
-Every replicate has a seed of its own, spawned from the run's by its number; a node's is spawned
-from that by 2 and the node's number. Each of these seeds has two streams: one to *walk* by, and,
-spawned by 1, one for the *noise* on the model.
+The seed of a replicate is spawned from that of the run by its number, and the seed of a node from
+that by 2 and its number. Each of these seeds has two streams: one for the *walk*, and one, spawned
+by 1, for the *noise* on the model.
 
 With `streams="replicate"` all nodes of a replicate share its two. They give, in this order:
 
@@ -16,7 +16,7 @@ the start model only (`draw_start`), and each node draws from its own two:
             the walk's (the first one makes the proposal), then one for each row of a mini-batch
     noise   at each of its visits `size` normal numbers in one call, also past its cap
 
-`draws` is `Setting.draws`, the same for all nodes: a node draws also what it does not need.
+`draws` is `Setting.draws`, the same for all nodes: a node also draws numbers that it does not use.
 
 >>> seed = replicate_seed(np.random.SeedSequence(5), 0)
 >>> seed.spawn_key, node_seed(seed, 7).spawn_key
@@ -65,17 +65,17 @@ class NodeStreams(dict[int, Streams]):
 
 
 def replicate_seed(root: np.random.SeedSequence, replicate: int) -> np.random.SeedSequence:
-    """The seed of a replicate, which depends on the root and the number alone."""
+    """Return the seed of a replicate, which depends only on the root and the number."""
     return _spawned(root, replicate)
 
 
 def node_seed(seed: np.random.SeedSequence, node: int) -> np.random.SeedSequence:
-    """The seed of a node, from that of its replicate."""
+    """Return the seed of a node, from that of its replicate."""
     return _spawned(seed, _NODES, node)
 
 
 def generators(seed: np.random.SeedSequence, nodes: int | None = None) -> Streams:
-    """The streams of a replicate or a node; with `nodes`, also one pair for each of its nodes."""
+    """Return the streams of a replicate or a node; with `nodes`, also a pair for each node."""
     return Streams(
         walk=np.random.Generator(np.random.PCG64(seed)),
         noise=np.random.Generator(np.random.PCG64(_spawned(seed, _NOISE))),

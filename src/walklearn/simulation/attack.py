@@ -88,10 +88,8 @@ def attack(
         The objective, the communication graph, and the rule for the next node.
     step_size, steps
         The step γ_k of the k-th update, and the number of updates to observe.
-    privacy
-        The protection of the rows, such as `privacy.ModelNoise`.
-    seed
-        The seed of the walk and the noise.
+    privacy, seed
+        A protection such as `privacy.ModelNoise`, and the seed of the walk and the noise.
 
     Returns
     -------

@@ -70,9 +70,8 @@ def simulate(
     method
         A walk, a gossip algorithm, or the name of one, such as "uniform".
     steps
-        The number of updates. Every visit counts, also if its weight is 0 or the node has no budget
-        left. An iteration of gossip has 2 (asynchronous) or N (synchronous) updates; the number of
-        iterations is rounded up.
+        The number of updates. Every visit counts, also of weight 0 or without budget. An iteration
+        of gossip has 2 (asynchronous) or N (synchronous) updates, and their number is rounded up.
     step_size
         The γ_k of the paper's update; short for update=updates.Sgd(step_size).
     update
@@ -84,10 +83,9 @@ def simulate(
     seed
         The same seed gives the same numbers for any number of cores. None draws one from the
         operating system, and the trace's spec holds it.
-    records
-        The number of log-spaced records, or the update counts to record at.
-    batch
-        The number of a node's rows in a gradient; all by default.
+    records, batch
+        The number of log-spaced records, or the update counts to record at, and the number of a
+        node's rows in a gradient; all by default.
     privacy
         A protection such as `privacy.ModelNoise`: clipping, noise and a cap on the contributions of
         each node's rows to the model.

@@ -55,10 +55,9 @@ class Summary(NamedTuple):
 
     Parameters
     ----------
-    median, lower, upper
-        The median and the ends of its interval, at each record.
-    confidence
-        The confidence of the interval; fewer than six replicates cannot reach 95 %.
+    median, lower, upper, confidence
+        The median and the ends of its interval at each record, and the confidence of the interval.
+        Fewer than six replicates cannot reach 95 %.
     """
 
     median: FloatArray

@@ -135,10 +135,8 @@ def audit_walk(
 
     Parameters
     ----------
-    noise
-        The noise of the walk.
-    delta, epsilon
-        The claim; by default the ε that the noise claims itself at this δ.
+    noise, delta, epsilon
+        The noise of the walk, and the claim; by default the ε that it claims itself at this δ.
     walks, revisits
         The number of walks on each data set, by default 1,000 with real noise, 20,000 for
         "compiled" and 500 for "reference"; a walk visits the node `revisits` times its cap.
