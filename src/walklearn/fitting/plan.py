@@ -207,9 +207,9 @@ class FitPlan:
     def _check_objective(self, objective: Any) -> None:
         """Refuse an objective for which the step or the claim of this plan does not hold."""
         check_kind("objective", objective, Objective, "an Objective, such as a Problem")
-        facts, expected = self.facts, dict[str, Any]()
+        facts = self.facts
         protects_rows = getattr(self.mechanism, "protect", "node") == "rows"
-        expected |= {"nodes": self.graph.node_count, "penalty": self.penalty}
+        expected: dict[str, Any] = {"nodes": self.graph.node_count, "penalty": self.penalty}
         if protects_rows or isinstance(objective, Problem):
             expected |= {"loss": self.loss, "aggregate": self.aggregate}
             if facts.features is not None:
@@ -217,11 +217,10 @@ class FitPlan:
             # Step and noise-to-signal ratio depend on the number of rows.
             if facts.rows is not None and (protects_rows or self.budget.asks):
                 expected["total_rows"] = facts.rows
-        other = {name: getattr(objective, name, None) for name in expected}
         wrong = [
-            f"{name} of the plan is {value}, and of the objective {other[name]}"
+            f"{name} of the plan is {value}, and of the objective {other}"
             for name, value in expected.items()
-            if other[name] != value
+            if (other := getattr(objective, name, None)) != value
         ]
         if wrong:
             raise ValueError(f"{'; '.join(wrong)}. Resolve a plan for this objective.")

@@ -31,9 +31,8 @@ class ModelFileError(ValueError):
 
 def save(model: Model, path: Path, overwrite: bool) -> None:
     """Write the model to a directory atomically."""
-    path = path.absolute()
     check_target(path, overwrite)
-    with whole_directory(path, replace=True) as fresh:
+    with whole_directory(path.absolute(), replace=True) as fresh:
         for name, content in contents(model).items():
             atomic_write(fresh / name, content)
 

@@ -29,10 +29,9 @@ class Score(NamedTuple):
 
     def __str__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4g}"
-        text = f"{self.measure} {value} on {plural(self.rows, 'row')}"
-        if self.baseline is None:
-            return text
-        return f"{text} (the most frequent class alone: {self.baseline:.4g})"
+        base = self.baseline
+        more = "" if base is None else f" (the most frequent class alone: {base:.4g})"
+        return f"{self.measure} {value} on {plural(self.rows, 'row')}{more}"
 
 
 def score_of(kind: str, predicted: ArrayLike, y: ArrayLike) -> Score:
