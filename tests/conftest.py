@@ -16,6 +16,10 @@ import pytest
 from hypothesis import settings
 
 from tests.running import missing
+from walklearn.objectives.linear.losses import LOSSES
+from walklearn.privacy import MECHANISMS
+from walklearn.updates import UPDATES
+from walklearn.walks import WALKS
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -126,3 +130,13 @@ def _session_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test an owner's record of its own."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / secrets.token_hex(8)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered_parts() -> Iterator[None]:
+    """Forget the parts that the tests of a file register: a message may list all names."""
+    with pytest.MonkeyPatch.context() as patch:
+        for registry in (WALKS, UPDATES, LOSSES, MECHANISMS):
+            for content in ("_things", "_import_paths"):
+                patch.setattr(registry, content, dict(getattr(registry, content)))
+        yield
