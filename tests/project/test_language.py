@@ -13,8 +13,8 @@ from tests.running import PROJECT
 
 SOURCE = PROJECT / "src" / "walklearn"
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if "pb2" not in path.name]
-# Docstrings in `node` will be written anew together with its protocol; its messages are checked.
-DOCUMENTED = [path for path in FILES if not path.is_relative_to(SOURCE / "node")]
+# Idioms in docstrings of `node` remain until its protocol is replaced; its messages are checked.
+CHECKED = [path for path in FILES if not path.is_relative_to(SOURCE / "node")]
 OPENING = re.compile(r"(What|Whether|Who|Whose|How|Where|All that)\b")
 IDIOMS = (
     r"\bin vain\b",
@@ -70,11 +70,12 @@ def idioms_in(text: str) -> list[str]:
     return [found.group() for found in IDIOM.finditer(" ".join(text.split()))]
 
 
-@pytest.mark.parametrize("path", DOCUMENTED, ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_docstrings_are_plain(path: Path) -> None:
     for line, text in docstrings_of(path):
         assert not OPENING.match(text), f"{path}:{line}: {text.splitlines()[0]}"
-        assert idioms_in(text) == [], f"{path}:{line}"
+        if path in CHECKED:
+            assert idioms_in(text) == [], f"{path}:{line}"
 
 
 def test_messages_are_plain() -> None:

@@ -1,4 +1,4 @@
-"""Where the tokens of a node's record are: in its row, or in files beside the database.
+"""Storage of the tokens of a node's record: in its row, or in files beside the database.
 
 A token above 1 MB is a file of its own, forced to the disk before the row that names it: through
 SQLite's log it would be written twice.

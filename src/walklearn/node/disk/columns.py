@@ -1,4 +1,4 @@
-"""How the columns of a node's database hold what is no number or text: there and back."""
+"""Conversion of values to columns of a node's database, and back."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def seals_in(content: str) -> dict[Line, bytes]:
 
 
 def kept_out(kept: Kept | None) -> bytes | None:
-    """What the node keeps of its last visit, as bytes: a line of JSON, then the slopes."""
+    """Return the node's state after its last visit as bytes: a line of JSON, then the slopes."""
     if kept is None:
         return None
     slopes = np.ascontiguousarray(kept.state.get("slopes", ()), "<f8")
@@ -77,7 +77,7 @@ def kept_out(kept: Kept | None) -> bytes | None:
 
 
 def kept_in(content: bytes | None) -> Kept | None:
-    """What the node keeps of its last visit, from these bytes."""
+    """Return the node's state after its last visit from these bytes."""
     if content is None:
         return None
     head, _, numbers = content.partition(b"\n")

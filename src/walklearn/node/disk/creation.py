@@ -268,7 +268,7 @@ _OF_THE_CONSTANT = (
 
 
 def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
-    """All that the law of a release follows from besides the rows, as one text."""
+    """Return, as one text, all inputs of a release's distribution except the rows."""
     content = plan.digest_content
     facts = {name: content.get(name) for name in _OF_THE_CONSTANT}
     bound = plan.privacy.feature_bound
@@ -278,7 +278,7 @@ def _facts(plan: Plan, mechanism: Mechanism | None) -> str:
 
 
 def _is_constant(mechanism: Mechanism) -> bool:
-    """Whether 19 of 20 releases are one number, for both ends of the public bounds.
+    """True if 19 of 20 releases are the same number, at both ends of the public bounds.
 
     By simulation, on the bounds alone: nothing of the rows shows in the answer.
     """
@@ -297,7 +297,7 @@ def _contributions_allowed(
     budget: Budget | None,
     earlier: _EarlierRuns,
 ) -> int:
-    """How often the rows may show in the model: the plan's cap, or less for the budget's sake."""
+    """Return the largest number of contributions: the plan's cap, or fewer by the budget."""
     most = 0 if noise is None else noise.max_contributions
     if budget is None:
         return most

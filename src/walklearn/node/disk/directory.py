@@ -54,7 +54,7 @@ def others_may_read(key: Path) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is a node's own choice, and by which plan it was made.
+    """Settings that a node chooses, and the digest of its plan.
 
     address: empty for a node that dials its neighbours and cannot be dialled. counts: the file in
     which the node reserves its contributions, empty if its plan puts no noise on the model.
@@ -141,7 +141,7 @@ class NodeDirectory:
 
     @property
     def store_path(self) -> Path:
-        """Where the token and the release are kept."""
+        """Path of the database with token and release."""
         return self.path / "node.sqlite"
 
     @property
@@ -151,7 +151,7 @@ class NodeDirectory:
 
     @property
     def invite(self) -> Invite:
-        """What to give to neighbours."""
+        """The invite for the neighbours."""
         settings = self.settings
         return Invite(settings.name, settings.address, self.identity.public_key)
 

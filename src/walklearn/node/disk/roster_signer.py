@@ -42,7 +42,7 @@ def change_roster(path: Path, change: Callable[[Roster], Roster]) -> Roster:
 
 
 def key_file(path: Path) -> Path:
-    """Where the roster signer's key is."""
+    """Return the path of the roster signer's key."""
     return path.with_name(path.name + ".key")
 
 
@@ -67,7 +67,7 @@ def _signer(path: Path) -> Identity:
 
 
 def _is_whole(signer: Identity) -> bool:
-    """Whether key and certificate can be read and belong together."""
+    """True if key and certificate can be read and belong together."""
     try:
         return verified(signer.public_key, b"a trial", signer.sign(b"a trial"))
     except (ValueError, TypeError, AssertionError):  # what the cryptography says of a damaged key

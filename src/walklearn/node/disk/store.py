@@ -77,7 +77,7 @@ _GET = (
 
 @dataclass(frozen=True)
 class Release:
-    """What the node told of its rows for good, and on what terms it may contribute to the model.
+    """The node's permanent disclosure about its rows, and the terms of its contributions.
 
     importance: R_i. mechanism: the description of what drew it; None for "in the clear", or
     where the walk needs none. noise: the description of the noise on the model. may_contribute:

@@ -1,4 +1,4 @@
-"""How the owner's commands reach a running node: a Unix socket in its directory.
+"""Channel of the owner's commands to a running node: a Unix socket in its directory.
 
 Only who may read the directory may connect. The commands are JSON, and the standard gRPC health
 service answers on the same socket (`grpc_health_probe -addr unix:///…/mynode/control`).

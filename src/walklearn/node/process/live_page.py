@@ -68,7 +68,7 @@ class LivePage:
 
     @property
     def address(self) -> str:
-        """Where to look; whoever knows it may look, and press the buttons."""
+        """Address of the page. Everybody who knows it can view the page and press its buttons."""
         return f"http://127.0.0.1:{self._server.server_port}{self.path}"
 
     def __enter__(self) -> Self:

@@ -81,13 +81,13 @@ class Log:
 
 
 class _Flood:
-    """How many lines of one event there were in the present second."""
+    """The number of lines of one event in the current second."""
 
     def __init__(self) -> None:
         self._second, self._lines, self.left_out = -1, 0, 0
 
     def passes(self, now: float) -> bool:
-        """Whether one more line may be written."""
+        """True if one more line may be written."""
         if int(now) != self._second:
             self._second, self._lines = int(now), 0
         self._lines += 1

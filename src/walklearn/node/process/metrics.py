@@ -1,4 +1,4 @@
-"""What a node counts, and how Prometheus reads it: on 127.0.0.1 only.
+"""Counters of a node, served to Prometheus on 127.0.0.1 only.
 
 >>> counters = Counters()
 >>> counters.add("refusals", "not a neighbour")

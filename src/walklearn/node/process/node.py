@@ -39,7 +39,7 @@ PRINT = partial(print, flush=True)
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """How a process runs a node.
+    """Options of the process that runs a node.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Node:
 
     @property
     def is_finished(self) -> bool:
-        """Whether this node has the final model."""
+        """True if this node has the final model."""
         return self._runtime.state.phase is Phase.FINISHED
 
     @property
@@ -195,7 +195,7 @@ class Node:
         return status.all_tell_of_the_end(self._runtime.state) and not self.unconfirmed
 
     def status(self) -> dict[str, Any]:
-        """What the node knows, as plain values."""
+        """Return the state of the node as plain values."""
         return {
             "running": True,
             "version": __version__,

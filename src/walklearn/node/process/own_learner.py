@@ -1,4 +1,4 @@
-"""What a node learns with: its rows, what was settled when it was made, and random numbers."""
+"""The learner of a node: its rows, its release and its random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node at work tells its owner: what it counts and logs, with neighbours by their names."""
+"""Reports of a running node to its owner: counters and log lines that name neighbours."""
 
 from __future__ import annotations
 

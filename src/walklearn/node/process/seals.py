@@ -1,4 +1,4 @@
-"""Who may begin, renew and end a walk: with a roster, participants who have signed it.
+"""Signatures on the start, renewal and end of a walk, which must be those of participants.
 
 A *seal* goes with every message that tells of a line, so everybody can check it, whoever the
 message comes from: the signature of the node that the line names as its beginner, and that of the
@@ -124,7 +124,7 @@ class Seals:
         return replace(greeting, announcement=announcement), True
 
     def checks_receipt(self, receipt: Receipt) -> bool:
-        """Whether the newer line that the receipt tells of, if any, was begun by a participant.
+        """True if the newer generation in the receipt, if any, was started by a participant.
 
         What was accepted was: to take it back for want of a signature would make two tokens.
         """

@@ -1,4 +1,4 @@
-"""What a node says of itself to its owner; nothing here tells of rows, gradients or L_i."""
+"""Status of a node for its owner. It contains nothing about rows, gradients or L_i."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Watch:
         return max(0.0, monotonic() - state.seen.moved_at)
 
     def is_stalled(self, state: State) -> bool:
-        """Whether the walk has not moved for as long as makes a node take it for lost."""
+        """True if the walk has not moved for the time after which a node presumes it lost."""
         moved, limits = self.moved_seconds(state), state.learner.plan.time_limits
         return moved is not None and moved > (patience(limits, state.returns) or STALLED_SECONDS)
 
@@ -77,7 +77,7 @@ SHORT = 12
 
 
 def record_status(record: Record, updates: int) -> dict[str, Any]:
-    """What the disk knows, whether a process runs or not."""
+    """Return the status that the disk has, with or without a running process."""
     newest = record.newest_model
     return {
         "updates": 0 if newest is None else newest.updates,
@@ -96,7 +96,7 @@ def short_hash(record: Record) -> str | None:
 
 
 def stored_status(directory: NodeDirectory, phase: str = "not running") -> dict[str, Any]:
-    """What can be said of a node that does not run, or does not answer (phase "frozen")."""
+    """Return the status of a node that does not run, or does not answer (phase "frozen")."""
     plan = directory.plan
     with Store.look(directory.store_path, Limits.of_plan(plan)) as store:
         record, release = store.record, store.release()
@@ -159,7 +159,7 @@ def own_total(directory: NodeDirectory) -> dict[str, Any]:
 
 
 def node_status(state: State, names: Mapping[str, str], watch: Watch) -> dict[str, Any]:
-    """What a running node knows: where the token is as far as it can tell, and its neighbours."""
+    """Return the status of a running node: the token's last known place, and its neighbours."""
     here, last = watch.token_seconds(state), watch.last_holder
     moved = watch.moved_seconds(state)
     return {
@@ -201,14 +201,14 @@ def gauges(status: Mapping[str, Any]) -> dict[str, float | dict[str, float]]:
 
 
 def link_of(neighbour: str, state: State) -> str:
-    """What a link is good for, in a word."""
+    """Return the state of a link in one word."""
     if not state.link(neighbour).up:
         return "down"
     return "up" if state.is_usable(neighbour) else "one way"
 
 
 def _holder(fingerprint: str, state: State, names: Mapping[str, str]) -> str:
-    """Who had the token, by name; it may be no neighbour any more."""
+    """Return the name of the last holder, which may no longer be a neighbour."""
     if fingerprint == state.fingerprint:
         return "this node"
     return names.get(fingerprint, "a former neighbour")

@@ -1,1 +1,1 @@
-"""What a node says and decides: messages, visits, and pure functions of what it knows."""
+"""Decisions of a node: messages, visits, and pure functions of its state."""

@@ -1,4 +1,4 @@
-"""What can happen to a node (events) and what it then does to the world (effects).
+"""Events, which can happen to a node, and effects, by which it acts.
 
 An event brings everything the protocol must not fetch itself: the time (`now`, in seconds of a
 clock that never jumps) and the random numbers of a visit. Effects are carried out in their

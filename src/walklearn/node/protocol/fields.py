@@ -1,4 +1,4 @@
-"""What a field of a message may be: each check gives the value, or says which field is wrong."""
+"""Checks of the fields of messages: each returns the value, or names the field that is wrong."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def check_inside(model: Vector, domain: Domain, name: str, rounding: float = 0.0
 
 
 def is_inside(model: Vector, domain: Domain, rounding: float = 0.0) -> bool:
-    """Whether the model is finite, of a size to be computed with, and in W up to rounding."""
+    """True if the model is finite, not too large to compute with, and in W up to rounding."""
     squared = float(np.dot(model, model))
     if not squared <= (LARGEST_ENTRY * (1.0 + rounding)) ** 2:  # NaN compares false
         return False

@@ -1,4 +1,4 @@
-"""How the token arrives, is worked on, and leaves; what becomes of an offer.
+"""Handover of the token: arrival, visit, offer to a neighbour, and the answer to the offer.
 
 `protocol` says why it is done this way.
 """

@@ -1,4 +1,4 @@
-"""What a node does to the token while it holds it: a visit from its own rows alone.
+"""The visit of a token to a node, which uses the rows of this node only.
 
 It is `walklearn.visit.visit`, of the token's payload and of the arrays that the node keeps; the
 token itself estimates R̄. With `ModelNoise` the gradient of the rows is clipped and noisy. Once the
@@ -78,7 +78,7 @@ class Kept(NamedTuple):
         return tuple(filter(None, (*self.past, self.epoch)))[-EPOCHS_REMEMBERED:]
 
     def forgotten(self) -> Kept:
-        """What is kept once it belongs to no epoch: tokens have newer gradients of this node."""
+        """Return the state without its epoch: tokens have newer gradients of this node."""
         return Kept("", {}, self.given)
 
 
@@ -194,12 +194,12 @@ class Learner:
 
     @cached_property
     def limits(self) -> Limits:
-        """What a token may be."""
+        """Limits of a valid token."""
         return Limits.of_plan(self.plan)
 
     @property
     def draws(self) -> int:
-        """How many uniform numbers a visit uses: the walk's, then one for each picked row."""
+        """The number of uniform numbers per visit: the walk's, then one for each drawn row."""
         return 1 + (self.plan.batch or 0)
 
     def first_token(self, line: Line, model: Vector) -> Token:

@@ -1,4 +1,4 @@
-"""What nodes tell each other beside the token: greetings and receipts, as `tokens` has it."""
+"""Messages between nodes besides the token: greetings and receipts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from walklearn.node.protocol.tokens import Line, Mark, line_in, line_out, mark_o
 
 
 class Progress(NamedTuple):
-    """How far the walk has come, and for how long it has been there."""
+    """Progress of the walk, and its age."""
 
     mark: Mark
     updates: int
@@ -21,7 +21,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Announcement:
-    """What a node tells a neighbour about itself.
+    """A node's announcement to a neighbour.
 
     degree: all its neighbours, silent ones too. importance: R_i as released.
     reaches_you: its own last call to the neighbour was answered.
@@ -56,7 +56,7 @@ class Greeting:
 
 
 class Outcome(enum.Enum):
-    """What became of a token or a final model that was sent."""
+    """Outcome of sending a token or a final model."""
 
     ACCEPTED = "accepted"  # it is on the receiver's disk: forget it
     OBSOLETE = "obsolete"  # a newer line exists: forget it

@@ -1,4 +1,4 @@
-"""What a node does when its neighbours come, go, and speak; and how the final model spreads.
+"""Reactions to neighbours, and the spread of the final model.
 
 A link carries the token only when it is up for both of its ends and both know the other's degree
 (`state.Link.usable`). Whoever knows a newer line lets the token of an older one die. A neighbour

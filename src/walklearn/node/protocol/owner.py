@@ -1,4 +1,4 @@
-"""What the node's owner asks for, and what clock and disk bring."""
+"""Reactions to the owner's commands, the clock and the disk."""
 
 from __future__ import annotations
 

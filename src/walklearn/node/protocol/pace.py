@@ -1,4 +1,4 @@
-"""How fast the walk moves as one node sees it, and how long that makes it worth to wait.
+"""Speed of the walk as one node observes it, and the time limits that follow.
 
 Nobody knows how fast a network is before it walks. A node measures: how long answers take, and
 how long nothing moved between two things that it saw move. Where the plan does not say otherwise
@@ -49,7 +49,7 @@ class Longest(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """How far the walk has come as far as is known here, and when it came so far."""
+    """Latest known progress of the walk, and its time."""
 
     mark: Mark
     updates: int
@@ -78,7 +78,7 @@ def patience(limits: TimeLimits, returns: Longest) -> float:
 
 
 def answer_within(limits: TimeLimits, answers: Longest, size: int = 0, attempts: int = 0) -> float:
-    """How long to wait for an answer; the attempts before, which had none, make it longer."""
+    """Return the time limit for an answer, which grows with the number of unanswered attempts."""
     if limits.handover_timeout_seconds is not None:
         return limits.handover_timeout_seconds
     usual = max(_SHORTEST_ANSWER, _TIMES * answers.seconds) + size / _BYTES_A_SECOND
@@ -93,7 +93,7 @@ def reclaim_after(limits: TimeLimits, answers: Longest, size: int) -> float:
 
 
 def unanswered(limits: TimeLimits, answers: Longest) -> float:
-    """What an answer that was given up counts for: the next is awaited for twice as long.
+    """Return the statistics after an unanswered attempt: the next time limit is twice as long.
 
     So a neighbour that is slower than anyone thought is found to be slow, not lost again and again.
 

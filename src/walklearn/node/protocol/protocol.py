@@ -121,7 +121,7 @@ def _is_outdated(state: State, event: Event) -> bool:
 
 
 def _news(state: State) -> Any:
-    """What all neighbours should hear of when it changes."""
+    """Return the facts that all neighbours must learn when they change."""
     record, newest = state.record, state.record.newest
     beginning = None if newest is None else newest.line.beginning
     return state.neighbours, beginning, record.final_digest, state.told_confirmations

@@ -1,4 +1,4 @@
-"""What a node has on its disk: the record that survives a crash."""
+"""The record on a node's disk, which survives a crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from walklearn.node.protocol.tokens import Line, Mark, Token
 
 
 class Place(enum.Enum):
-    """Where the token is that this node saw last."""
+    """Place of the last token that this node knows."""
 
     HERE = "here"
     LEAVING = "leaving"  # on its way to the receiver, who may have it
@@ -21,7 +21,7 @@ class Place(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What survives a crash.
+    """State that survives a crash.
 
     newest: the newest handover this node has taken part in, or (line, 0) where it only heard of
     the line. token: the last one here, with the place it is at; if gone, still the newest model

@@ -46,7 +46,7 @@ class Reminders:
         return replace(self, had={**self.had, sender: mark})
 
     def knows(self, mark: Mark, began: Mark | None, sent: Mark | None = None) -> bool:
-        """Whether this node can have sent that token, by what it knows.
+        """True if this node, by its own record, can have sent that token.
 
         began: the newest mark on the disk when the process began, all of its earlier ones are no
         newer. sent: the last mark that this process sent to that neighbour.

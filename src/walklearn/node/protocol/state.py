@@ -1,4 +1,4 @@
-"""All that a node knows: the record that survives a crash, its links, and how far the walk is.
+"""State of a node: the record that survives a crash, its links, and the progress of the walk.
 
 Values, never changed in place: `protocol.handle` makes new ones.
 """
@@ -32,7 +32,7 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """What is known of a neighbour.
+    """Knowledge about a neighbour.
 
     up: the last call to it was answered. theirs: what it announced last. acknowledged: what this
     node announced to it when it last answered. answers: how long its answers took of late.
@@ -46,7 +46,7 @@ class Link:
     final_sent: str = ""
 
     def usable(self, degree: int) -> bool:
-        """Whether the token may cross: up for both sides, and both know the other's degree.
+        """True if the token may cross: both sides are up and know each other's degree.
 
         Otherwise the chance to go one way and the other would not balance.
         """
@@ -78,7 +78,7 @@ class Handover:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """All that a node knows; `protocol` says what it does with it.
+    """State of a node, on which `protocol` acts.
 
     `fingerprint` is this node's own. `neighbours` are the others' in ascending order, which is the
     order that a proposal counts in. What was turned down is in `refused`, and must stay so. Nothing
@@ -116,12 +116,12 @@ class State:
 
     @property
     def degree(self) -> int:
-        """How many neighbours, silent ones too."""
+        """The number of neighbours, silent ones included."""
         return len(self.neighbours)
 
     @property
     def wants_visit(self) -> bool:
-        """Whether the token is to be worked on now.
+        """True if a visit is due.
 
         With no neighbour that answers it rests: alone, the node would use up the plan's updates
         in no time on its own rows, before the first neighbour is added or after its own restart.
@@ -171,13 +171,13 @@ class State:
         return seen.moved_at + limit * (1.0 + lots + behind)
 
     def answer_within_seconds(self, neighbour: str) -> float:
-        """How long to wait for an answer to a final model, or to the handover under way."""
+        """The time limit for an answer to a final model, or to the current handover."""
         attempts = 0 if self.handover is None else self.handover.attempts
         answers = self._answers_of(neighbour)
         return pace.answer_within(self._time_limits, answers, self._token_bytes, attempts)
 
     def greeted_within_seconds(self, neighbour: str, attempts: int) -> float:
-        """How long to wait for a neighbour's answer to a greeting, after so many vain attempts."""
+        """Return the time limit for the answer to a greeting, after unanswered attempts."""
         return pace.answer_within(self._time_limits, self._answers_of(neighbour), attempts=attempts)
 
     def _answers_of(self, neighbour: str | None) -> Longest:
@@ -185,7 +185,7 @@ class State:
 
     @property
     def hello_every_seconds(self) -> float:
-        """How long to wait between signs of life."""
+        """The time between signs of life."""
         if self._time_limits.hello_every_seconds is not None:
             return self._time_limits.hello_every_seconds
         is_walking = self.record.newest is not None and self.phase is not Phase.FINISHED
@@ -201,17 +201,17 @@ class State:
 
     @property
     def may_stop(self) -> bool:
-        """Whether the process, asked to end, has handed the token over, or cannot."""
+        """True if the stopping process has handed the token over, or cannot."""
         if not self.stopping or self.phase is Phase.HANDING_OVER:
             return False
         return not self.wants_visit
 
     def is_usable(self, neighbour: str) -> bool:
-        """Whether the token may go there."""
+        """True if the token may go there."""
         return self.link(neighbour).usable(self.degree)
 
     def announcement(self, neighbour: str, now: float | None = None) -> Announcement:
-        """What to tell that neighbour now; without a time, without the progress."""
+        """Return the announcement for that neighbour; without a time, it omits the progress."""
         return Announcement(
             degree=self.degree,
             importance=self.learner.importance,
@@ -248,7 +248,7 @@ class State:
         return self.learner.view(token.updates, announced)
 
     def _announced(self, neighbour: str) -> tuple[float, ...]:
-        """What a neighbour announced; the walk accepts a silent one whenever it is proposed."""
+        """A neighbour's announcement; the walk always accepts a silent neighbour."""
         theirs = self.link(neighbour).theirs
         if theirs is None or not self.is_usable(neighbour):
             return (math.inf,)
@@ -309,7 +309,7 @@ class State:
         return replace(self, record=replace(self.record, ends=ends))
 
     def proves_arrival(self, mark: Mark) -> bool:
-        """Whether that handover, or one after it, shows that the offer under way was taken."""
+        """True if that handover, or a later one, proves that the current offer was accepted."""
         offered = self.record.newest
         if offered is None or self.phase is not Phase.HANDING_OVER:
             return False

@@ -73,12 +73,12 @@ class Line(NamedTuple):
 
     @property
     def beginning(self) -> tuple[int, str, str]:
-        """What a renewed line has in common with the one before."""
+        """The part of a generation that a renewal keeps."""
         return self[1:]
 
     @property
     def renewed_at(self) -> int:
-        """How many updates its walk has made when it goes on in a new line."""
+        """The number of updates after which the walk continues in a new generation."""
         return self.updates + max(RENEWED_AFTER, int(self.updates * RENEWED_SHARE))
 
     @property
@@ -162,7 +162,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the plan allows a token to be.
+    """Limits of a token under a plan.
 
     remembers: gradients of so many nodes, 0 for none. average: whether it carries Σ γ w.
     """
@@ -181,12 +181,12 @@ class Limits:
 
     @property
     def sums(self) -> int:
-        """How many numbers Σ γ w has; with memory there is none."""
+        """The size of Σ γ w; 0 for updates with memory."""
         return self.size if self.average and not self.remembers else 0
 
     @property
     def largest_token(self) -> int:
-        """How many bytes a token may have."""
+        """The largest size of a token in bytes."""
         return 2 * fields.DOUBLE.itemsize * self.size + fields.ENVELOPE_BYTES
 
 

@@ -104,7 +104,7 @@ class LocalNetwork:
         self._processes[number].wait()
 
     def is_killed(self, number: int) -> bool:
-        """Whether a node was killed from here and not started since."""
+        """True if a node was killed and has not been started since."""
         return number in self._killed
 
     def restart(self, number: int) -> None:

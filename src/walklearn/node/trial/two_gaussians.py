@@ -1,4 +1,4 @@
-"""What `walklearn up` trains: the paper's two Gaussians, one or more rows on each node.
+"""Training data of `walklearn up`: the paper's two Gaussians, one or more rows per node.
 
 The process that sets the trial up has everybody's rows, so it knows the optimum and can tell how
 far the walking model is from it. In a network nobody could.
@@ -51,7 +51,7 @@ class Trial:
         return cls(graph, problem, _plan(problem, graph, chosen, updates, privacy), updates)
 
     def rows(self) -> list[NodeRows]:
-        """What each node holds."""
+        """Return the rows of each node."""
         return [
             NodeRows(self.problem.X[i : i + 1], self.problem.y[i : i + 1])
             for i in range(self.graph.node_count)
@@ -76,7 +76,7 @@ class NodeGlimpse:
 
     @property
     def is_up(self) -> bool:
-        """Whether its process runs and answers."""
+        """True if its process runs and answers."""
         return self.phase not in ("down", "starting", "frozen")
 
 
@@ -96,17 +96,17 @@ class Glimpse:
 
     @property
     def finished(self) -> int:
-        """How many nodes have the final model."""
+        """The number of nodes with the final model."""
         return sum(node.final for node in self.nodes)
 
     @property
     def messages(self) -> int:
-        """How many tokens were handed over."""
+        """The number of handovers."""
         return sum(node.handovers for node in self.nodes)
 
     @property
     def ended(self) -> bool:
-        """Whether all nodes that were not killed have the final model."""
+        """True if all nodes that were not killed have the final model."""
         there = [node for node in self.nodes if node.phase != "down"]
         return bool(there) and all(node.final for node in there)
 
@@ -138,7 +138,7 @@ def watch(network: LocalNetwork, trial: Trial) -> Iterator[Glimpse]:
 
 
 def _seen(before: NodeGlimpse, look: Mapping[str, Any]) -> NodeGlimpse:
-    """What is known of a node now; of one that says nothing, what it said last."""
+    """Return the latest status of a node; of a silent node the previous one."""
     if "updates" not in look:
         return replace(before, phase=look["phase"])
     counters = look["counters"]

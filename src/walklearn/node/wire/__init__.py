@@ -1,1 +1,1 @@
-"""How bytes get to a neighbour and to nobody else: keys, certificates, links over TLS."""
+"""Transport of bytes to a neighbour and to nobody else: keys, certificates, links over TLS."""

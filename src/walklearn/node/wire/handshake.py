@@ -1,4 +1,4 @@
-"""How two ends of a connection come to know each other: certificates first, then TLS.
+"""Handshake of the two ends of a connection: certificates first, then TLS.
 
 Neighbours know each other's public key and no more. So who dials says its certificate, the other
 answers with its own, both in the clear: they hold a public key and nothing else that is told to

@@ -1,4 +1,4 @@
-"""Who a node is: a key, and the invite by which neighbours know it.
+"""Identity of a node: a key, and the invite for its neighbours.
 
 There is no authority. A node makes an ECDSA P-256 key; its neighbours keep the public one and
 trust that one only, as SSH and Syncthing do. What people compare by eye is the *fingerprint*, the
@@ -58,7 +58,7 @@ class Identity:
 
     @property
     def fingerprint(self) -> str:
-        """What neighbours know the node by."""
+        """The identity that neighbours use."""
         return fingerprint_of_key(self.public_key)
 
     @property
@@ -89,7 +89,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Invite:
-    """Who a participant is to others.
+    """A participant as others identify it.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def fingerprint_of_key(public_key: bytes) -> str:
 
 
 def verified(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether the holder of the key signed the message.
+    """True if the holder of the key signed the message.
 
     >>> alice = Identity.create("alice")
     >>> signature = alice.sign(b"roster 1")

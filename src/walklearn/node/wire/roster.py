@@ -113,7 +113,7 @@ class Roster:
         return {each.fingerprint: each for each in self.participants}
 
     def verify(self, fingerprint: str, message: bytes, signature: bytes) -> bool:
-        """Whether a participant, or a former one, signed a message.
+        """True if a participant, or a former one, signed a message.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Roster:
 
     @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Who is whose neighbour: the given edges, or by this rule.
+        """Return all pairs of neighbours: the given edges, or those of this rule.
 
         The degree is twice the number of rings. In each ring the participants stand in the order
         of SHA-256(seed, number of the ring, fingerprint), and everybody joins the one before and
@@ -218,7 +218,7 @@ class Roster:
 
     @cached_property
     def signer_fingerprint(self) -> str:
-        """What the plan names the roster signer by."""
+        """The fingerprint by which the plan names the roster signer."""
         return fingerprint_of_key(self.signer)
 
     def encode(self) -> bytes:

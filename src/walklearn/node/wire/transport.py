@@ -79,7 +79,7 @@ class Transport:
         return await link.call(method, message, timeout_seconds)
 
     def is_connected(self, to: str) -> bool:
-        """Whether there is a connection to the neighbour at this moment."""
+        """True if the neighbour is connected."""
         link = self._links.get(to)
         return link is not None and link.session is not None
 
