@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class _Frozen:
-    """Let subclasses of `Part` be frozen dataclasses, whether or not they say so themselves."""
+    """Make subclasses of `Part` frozen dataclasses, with or without the decorator."""
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))

@@ -231,7 +231,7 @@ def start_walk(
 
     wl.node.NodeDirectory(directory)
     if resume and force:
-        raise click.UsageError("--resume goes on with a walk, --force begins one: give one.")
+        raise click.UsageError("--resume continues a walk and --force begins one. Give one.")
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
@@ -242,7 +242,7 @@ def start_walk(
                 raise
             time.sleep(0.2)
     console.document["walk"] = "resumed" if resume else "begun"
-    console.print("The walk goes on from here." if resume else "The walk has begun.")
+    console.print("The walk continues from here." if resume else "The walk has begun.")
 
 
 @node.command()

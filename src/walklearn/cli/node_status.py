@@ -13,7 +13,7 @@ _COLUMNS = ["neighbour", "link", "silent", "final model"]
 
 
 def status_of(opened: wl.node.NodeDirectory) -> dict[str, Any]:
-    """What the running node answers, or what it kept on its disk."""
+    """Return the status of the running node, or the one on its disk."""
     from walklearn.node.process.control import STATUS_SECONDS, NotAnsweringError, NotRunningError
     from walklearn.node.process.status import own_total, stored_status
 

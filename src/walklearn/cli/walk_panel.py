@@ -1,4 +1,4 @@
-"""How `walklearn up` shows the walk: a panel in a terminal, lines now and then elsewhere."""
+"""Display of `walklearn up`: a panel in a terminal, and occasional lines elsewhere."""
 
 from __future__ import annotations
 

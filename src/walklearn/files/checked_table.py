@@ -90,7 +90,7 @@ class CheckedTable(dict[str, Any]):
     def error(self, key: str, problem: str) -> InputError:
         """The error that a key has a problem; with an empty key, that the table itself has it.
 
-        The problem goes on from the key: "must be …", or ": what was said elsewhere".
+        The problem continues a sentence that the key starts, such as "must be …".
         """
         full = self._full(key)
         line = line_of(self.source.lines, full) if full else None

@@ -24,9 +24,9 @@ def start(state: State, event: happened.StartWalk) -> Result:
     if state.record.newest_model is not None or (state.record.newest and not event.force):
         return decline(
             state,
-            "a walk has begun already. If the node that holds its token is gone for good, go on "
-            "from the newest model seen here with --resume. If neighbours only tell of one that "
-            "has never been here and nobody knows it, begin another in its place with --force.",
+            "a walk has begun already. If the node that holds its token is gone for good, resume "
+            "from the newest model of this node with --resume. If neighbours only report a walk "
+            "that no node has seen, replace it with --force.",
         )
     first = state.learner.first_token(Line(0, 1, state.fingerprint, event.walk), event.model)
     state, (commit, *notes) = begin(state, first, event.now)
@@ -42,8 +42,8 @@ def resume(state: State, event: happened.ResumeWalk) -> Result:
     if state.record.newest_model is None:
         return decline(
             state,
-            "this node has seen no model to go on from: use --resume on one that the walk has "
-            "visited, or start-walk without --resume where no walk has begun.",
+            "this node has no model to resume from. Use --resume on a node that the walk has "
+            "visited, or start-walk without --resume if no walk has begun.",
         )
     state, (commit, *notes) = _begin_again(state, event.now)
     return state, [commit, Reply(Receipt(Outcome.ACCEPTED)), *notes]
