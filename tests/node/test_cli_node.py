@@ -88,7 +88,7 @@ def test_from_init_to_a_prediction(tmp_path: Path) -> None:
         started(*early, stdout=subprocess.PIPE) as begins,
         processes([NodeDirectory(alice), NodeDirectory(bob)]) as running,
     ):
-        assert begins.communicate()[0] == "The walk has begun.\n"
+        assert begins.communicate()[0] == "The walk has started.\n"
         assert [each.wait() for each in running] == [0, 0]
     made = node("model", bob, "--out", tmp_path / "model")
     assert "the final model, 30 updates" in made.output

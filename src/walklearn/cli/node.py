@@ -231,7 +231,7 @@ def start_walk(
 
     wl.node.NodeDirectory(directory)
     if resume and force:
-        raise click.UsageError("--resume continues a walk and --force begins one. Give one.")
+        raise click.UsageError("--resume continues a walk, --force starts a new one. Pass one.")
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
@@ -242,7 +242,7 @@ def start_walk(
                 raise
             time.sleep(0.2)
     console.document["walk"] = "resumed" if resume else "begun"
-    console.print("The walk continues from here." if resume else "The walk has begun.")
+    console.print("The walk continues from this node." if resume else "The walk has started.")
 
 
 @node.command()

@@ -1,4 +1,4 @@
-"""`walklearn node status`: what a node knows, asked of its process or read from its disk."""
+"""`walklearn node status`: the status of a node, from its process or from its disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLUMNS = ["neighbour", "link", "silent", "final model"]
 
 
 def status_of(opened: wl.node.NodeDirectory) -> dict[str, Any]:
-    """Return the status of the running node, or the one on its disk."""
+    """Return the answer of the running node, or the status stored on its disk."""
     from walklearn.node.process.control import STATUS_SECONDS, NotAnsweringError, NotRunningError
     from walklearn.node.process.status import own_total, stored_status
 
@@ -26,7 +26,7 @@ def status_of(opened: wl.node.NodeDirectory) -> dict[str, Any]:
 
 
 def status_page(now: dict[str, Any]) -> str:
-    """A status as lines to read, with a table of the neighbours."""
+    """Return a status as text, with a table of the neighbours."""
     end = f", the final model is here: {confirmation(now)}" if now["final"] else ""
     lines = [
         f"{now['name']} ({_PHASES.get(now['phase'], now['phase'])}), plan {now['plan']['name']}",
@@ -67,19 +67,19 @@ def claim_lines(now: Mapping[str, Any]) -> list[str]:
 
 
 def confirmation(now: dict[str, Any]) -> str:
-    """The final model's hash, and who has said that it has the same one."""
-    told = [f"its hash is {now['final_hash']}"]
+    """Return the hash of the final model, and the neighbours that confirmed it."""
+    texts = [f"its hash is {now['final_hash']}"]
     for what, has in (("confirmed by", True), ("not confirmed by", False)):
         names = [each["name"] for each in now["neighbours"] if each["confirmed"] is has]
         if names:
-            told.append(f"{what} {', '.join(names)}")
-    return ", ".join(told)
+            texts.append(f"{what} {', '.join(names)}")
+    return ", ".join(texts)
 
 
 def _contributions(count: int | None, cap: int) -> str:
     if count is None:
-        return f"contributions: unknown of {cap}: the file that counts them is missing or damaged"
-    rest = ": spent, it passes the token on unchanged" if count >= cap else ""
+        return f"contributions: unknown, because the file that counts them is damaged; at most {cap}"
+    rest = ", the maximum; the node now forwards the token unchanged" if count >= cap else ""
     return f"contributions: {count} of {cap}{rest}"
 
 

@@ -1,4 +1,4 @@
-"""Display of `walklearn up`: a panel in a terminal, and occasional lines elsewhere."""
+"""Display of the walk in `walklearn up`: a panel in a terminal, otherwise a line every 2 s."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def walk_panel(console: Console) -> Iterator[Show]:
 
 
 def panel(glimpse: Glimpse, seconds: float, curve: Curve, width: int) -> RenderableType:
-    """The walk in a box of that many columns; every line of it fits."""
+    """Return the walk as a box `width` columns wide; no line is longer."""
     from rich.panel import Panel
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
     inside = width - 4
-    # Rows of a grid end their lines, which a bar by itself does not: what follows was cropped.
+    # A bar outside a grid does not end its line, and the next row would be cropped.
     rows = Table.grid(expand=True)
     rows.add_column(overflow="fold")  # there may be more nodes than columns
     rows.add_row(ProgressBar(total=glimpse.of, completed=glimpse.updates))
@@ -87,7 +87,7 @@ def _where(glimpse: Glimpse) -> str:
 
 
 def sparkline(curve: Curve, width: int = 72) -> str:
-    """The error so far, on a logarithmic scale, as blocks of eight heights.
+    """Return the error so far, on a logarithmic scale, as blocks of eight heights.
 
     >>> sparkline([(1, 1.0), (2, 0.2), (3, 0.01)])
     '█▆▁'

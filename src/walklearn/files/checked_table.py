@@ -1,6 +1,7 @@
-"""Tables of a TOML text, read key by key: plans, studies and their claims, schemas of columns.
+"""TOML tables whose values are checked when they are read.
 
-Errors name the file, line, key and value, and the allowed values.
+Plans, studies and schemas are such tables. Errors name the file, line, key and value, and the
+allowed values.
 
 >>> table = CheckedTable.parse("seed = 1\\nnodse = 5\\nupdates = -3", "plan.toml")
 >>> table.count("seed")
@@ -13,7 +14,7 @@ at least 1; it is -3.
 >>> table.only(["seed", "nodes", "updates"], "a plan")
 Traceback (most recent call last):
     ...
-walklearn.errors.InputError: plan.toml, line 2: nodse is no key of a plan; did you mean
+walklearn.errors.InputError: plan.toml, line 2: nodse is not a key of a plan; did you mean
 nodes? Allowed: seed, nodes, updates.
 """
 
@@ -88,9 +89,9 @@ class CheckedTable(dict[str, Any]):
             raise error(f"{name} is not TOML: {problem}.") from problem
 
     def error(self, key: str, problem: str) -> InputError:
-        """The error that a key has a problem; with an empty key, that the table itself has it.
+        """Return the error for a key; an empty key stands for the table itself.
 
-        The problem continues a sentence that the key starts, such as "must be …".
+        `problem` follows the key in the message: "must be …", or ": " and another message.
         """
         full = self._full(key)
         line = line_of(self.source.lines, full) if full else None
@@ -99,7 +100,7 @@ class CheckedTable(dict[str, Any]):
 
     @contextmanager
     def explained(self, key: str = "", note: str = "") -> Iterator[None]:
-        """Name the table, or one of its keys, in errors from using its values."""
+        """Add the name of the table, or of one of its keys, to errors inside the block."""
         try:
             yield
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
@@ -114,7 +115,7 @@ class CheckedTable(dict[str, Any]):
             if key not in allowed:
                 near = closest(key, allowed)
                 hint = f"; did you mean {near}?" if near else "."
-                message = f"is no key of {what}{hint} Allowed: {', '.join(allowed) or 'none'}."
+                message = f"is not a key of {what}{hint} Allowed: {', '.join(allowed) or 'none'}."
                 raise self.error(key, message)
 
     def value(

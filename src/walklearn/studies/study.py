@@ -5,7 +5,7 @@ Errors name file, line and key, and the keys or values that are allowed:
 >>> Study.from_text("name = 'mine'\\nupdate = 100", source="mine.toml")
 Traceback (most recent call last):
     ...
-walklearn.studies.options.StudyError: mine.toml, line 2: update is no key of a study; did you
+walklearn.studies.options.StudyError: mine.toml, line 2: update is not a key of a study; did you
 mean updates? Allowed: name, question, ...
 """
 

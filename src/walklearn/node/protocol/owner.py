@@ -24,9 +24,9 @@ def start(state: State, event: happened.StartWalk) -> Result:
     if state.record.newest_model is not None or (state.record.newest and not event.force):
         return decline(
             state,
-            "a walk has begun already. If the node that holds its token is gone for good, resume "
-            "from the newest model of this node with --resume. If neighbours only report a walk "
-            "that no node has seen, replace it with --force.",
+            "a walk has already started. If the node that holds its token will not return, "
+            "continue from this node's newest model with --resume. If neighbours report a walk "
+            "that never visited this node and that no participant knows, replace it with --force.",
         )
     first = state.learner.first_token(Line(0, 1, state.fingerprint, event.walk), event.model)
     state, (commit, *notes) = begin(state, first, event.now)
@@ -42,8 +42,8 @@ def resume(state: State, event: happened.ResumeWalk) -> Result:
     if state.record.newest_model is None:
         return decline(
             state,
-            "this node has no model to resume from. Use --resume on a node that the walk has "
-            "visited, or start-walk without --resume if no walk has begun.",
+            "this node has no model to continue from. Use --resume on a node that the walk has "
+            "visited, or start-walk without --resume if no walk has started.",
         )
     state, (commit, *notes) = _begin_again(state, event.now)
     return state, [commit, Reply(Receipt(Outcome.ACCEPTED)), *notes]
