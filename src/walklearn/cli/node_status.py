@@ -78,7 +78,7 @@ def confirmation(now: dict[str, Any]) -> str:
 
 def _contributions(count: int | None, cap: int) -> str:
     if count is None:
-        return f"contributions: unknown, because the file that counts them is damaged; at most {cap}"
+        return f"contributions: at most {cap}; the file that counts them is missing or damaged"
     rest = ", the maximum; the node now forwards the token unchanged" if count >= cap else ""
     return f"contributions: {count} of {cap}{rest}"
 
