@@ -27,7 +27,7 @@ from walklearn.graphs import (
     pairs,
     sparse_rows,
 )
-from walklearn.graphs.names import named
+from walklearn.graphs.names import draw_family
 
 SEEDS = st.integers(0, 2**32)
 BLOCKS = np.full((3, 3), 0.1) + 0.4 * np.eye(3)
@@ -543,7 +543,7 @@ BAD = {
     "odd degree": (lambda: graphs.watts_strogatz(9, 3, 0.1), "^degree .*even"),
     "rewiring": (lambda: graphs.watts_strogatz(9, 2, -0.1), "^rewiring"),
     "radius": (lambda: graphs.geometric(5, 0), "^radius"),
-    "no family": (lambda: named("rng", 5), "Did you mean 'ring'"),
+    "no family": (lambda: draw_family("rng", 5), "Did you mean 'ring'"),
     "sizes": (lambda: graphs.stochastic_block([3, 0], np.eye(2)), r"sizes\[1\]"),
     "no sizes": (lambda: graphs.stochastic_block([], []), "each of the 0 sizes"),
     "blocks": (lambda: graphs.stochastic_block([3], np.eye(2)), r"got shape \(2, 2\)"),

@@ -90,7 +90,8 @@ SHELL: dict[str, tuple[str, str]] = {
     "edges numbered from 1": (
         "train rows.csv --target label --node-column site --graph from1.txt --out m",
         "rows.csv, row 1 (line 2): node '0' owns this row and is not in from1.txt, whose nodes "
-        "are 1 to 10. The rows count nodes from 0 and the edges from 1: number them alike."),
+        "are 1 to 10. Rows number the nodes from 0, and edges from 1. Use the same numbers in "
+        "both."),
     "edges with other names": (
         "train rows.csv --target label --node-column site --graph names.txt --out m",
         "rows.csv, row 1 (line 2): node '0' owns this row and is not in names.txt, whose nodes "

@@ -161,10 +161,10 @@ class DataOptions:
     def network(self, rows: Rows, seed: int | None) -> Network:
         """Return the graph, with the node of each row: the named one, or its own."""
         from walklearn.graphs import as_graph, place_rows
-        from walklearn.graphs.names import is_name
+        from walklearn.graphs.names import is_family
 
         graph, count = self.graph, len(rows.y)
-        is_file = rows.nodes is None and not is_name(graph)
+        is_file = rows.nodes is None and not is_family(graph)
         if is_file and (nodes := as_graph(graph).node_count) != count:
             raise ValueError(
                 f"{graph} has {nodes} nodes, and there are {count} rows. Pass --node-column, the "

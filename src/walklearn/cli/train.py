@@ -185,7 +185,7 @@ def _rows(
     table: Table, data_options: DataOptions, options: dict[str, Any], console: Console
 ) -> tuple[Task, Rows, Table | None]:
     """Return the task, the rows to train on and those to test on; note doubtful columns."""
-    from walklearn.graphs.names import is_name
+    from walklearn.graphs.names import is_family
 
     if options["test"] is not None and options["test_fraction"] is not None:
         raise ValueError("--test and --test-fraction exclude each other. Pass one of them.")
@@ -194,7 +194,7 @@ def _rows(
     task = task_of(table[target], target, options["task"])
     rows = data_options.rows(table)
     notes = about_columns(table, rows.columns, rows.nodes is not None)
-    if is_name(data_options.graph):  # the nodes of an edge list are known to own rows
+    if is_family(data_options.graph):  # the nodes of an edge list are known to own rows
         notes += about_owners(data_options.node_column, rows.nodes)
     if options["test"] is not None:
         tested = data_options.read(options["test"])

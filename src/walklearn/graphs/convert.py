@@ -1,7 +1,7 @@
 """Graphs from edge lists, SciPy matrices, networkx, igraph and text files, and back to networkx.
 
-What is not a simple, undirected, connected graph is refused with the place of the mistake.
-`connected="largest"` keeps the largest piece instead, its nodes numbered from 0 in the old order.
+A graph must be simple, undirected and connected; otherwise an error names the wrong edge or node.
+`connected="largest"` keeps the largest connected component, with nodes renumbered from 0 in order.
 
 >>> from_edges([(0, 1), (2, 3), (3, 4)], connected="largest").edges().tolist()
 [[0, 1], [1, 2]]
@@ -19,7 +19,7 @@ from walklearn.extras import extra
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
-from walklearn.graphs.names import choices_near, is_name, named
+from walklearn.graphs.names import draw_family, is_family, suggest_families
 from walklearn.graphs.sparse_rows import Integers, check_edges, checked_rows
 from walklearn.wording import as_given, listed
 
@@ -40,14 +40,14 @@ def as_graph(
     ----------
     graph
         A walklearn, networkx or igraph graph; a square adjacency matrix of SciPy's or NumPy's;
-        the path of an edge list; or the name of a family, which is then drawn with `nodes` nodes.
-        Pass a `pathlib.Path` for a file with the name of a family.
+        the path of an edge list; or the name of a family, from which a graph with `nodes` nodes is
+        drawn. If a file has the name of a family, pass a `pathlib.Path`.
     nodes
         The number of nodes; a graph with more or fewer is refused.
     seed
         Source of random numbers for a family: an integer, a SeedSequence, a Generator or None.
     connected
-        What to do with a graph in pieces: raise an "error", or keep the "largest" piece.
+        For a disconnected graph: "error", or "largest" to keep the largest connected component.
 
     Returns
     -------
@@ -60,36 +60,37 @@ def as_graph(
     """
     packages = packages_of(graph)
     if isinstance(graph, Graph):
-        made = graph
-    elif isinstance(graph, str) and is_name(graph):
+        result = graph
+    elif isinstance(graph, str) and is_family(graph):
         if nodes is None:
             raise ValueError(f"the graph {graph!r} needs a number of nodes (nodes, --nodes).")
-        made = named(graph, nodes, seed)
+        result = draw_family(graph, nodes, seed)
     elif isinstance(graph, str | os.PathLike):
         if isinstance(graph, str) and not Path(graph).exists():
             raise ValueError(
                 f"{graph!r} is neither a family of graphs nor an existing file."
-                f'{choices_near(graph)} A file has an edge such as "3 7" on each line.'
+                f'{suggest_families(graph)} A file has an edge such as "3 7" on each line.'
             )
-        made = read_edge_list(graph, connected=connected)
+        result = read_edge_list(graph, connected=connected)
     elif "networkx" in packages:
-        made = from_networkx(graph, connected=connected)
+        result = from_networkx(graph, connected=connected)
     elif "igraph" in packages:
-        made = from_igraph(graph, connected=connected)
+        result = from_igraph(graph, connected=connected)
     elif packages & {"scipy", "numpy"} and np.ndim(graph) == 2:
-        made = from_scipy(graph, connected=connected)
+        result = from_scipy(graph, connected=connected)
     else:
         raise TypeError(
             "a graph is a walklearn, networkx or igraph graph, an adjacency matrix, the path of an "
             f"edge list or a name such as 'erdos-renyi', got {type(graph).__name__}. For a list of "
             "edges use graphs.from_edges."
         )
-    if nodes is not None and made.node_count != nodes:
+    if nodes is not None and result.node_count != nodes:
         raise ValueError(
-            f"the graph has {made.node_count} nodes, but there should be {nodes}: each takes part "
-            "in the walk. Add or remove nodes, or name a family, such as graph='erdos-renyi'."
+            f"the graph has {result.node_count} nodes, but there should be {nodes}, because "
+            "the walk visits each node. Add or remove nodes, or name a family, such as "
+            "graph='erdos-renyi'."
         )
-    return made
+    return result
 
 
 def packages_of(graph: Any) -> set[str]:
@@ -109,7 +110,7 @@ def from_edges(
     nodes
         The number of nodes; by default the largest number in `edges` plus one.
     connected
-        What to do with a graph in pieces: raise an "error", or keep the "largest" piece.
+        For a disconnected graph: "error", or "largest" to keep the largest connected component.
 
     Returns
     -------
@@ -136,16 +137,16 @@ def from_edges(
 
 
 def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
-    """Build a graph from an adjacency matrix, sparse or dense: every nonzero is an edge.
+    """Build a graph from an adjacency matrix, sparse or dense: every nonzero entry is an edge.
 
-    Its pattern must be symmetric and its diagonal empty; the values do not matter.
+    The nonzero pattern must be symmetric, with an empty diagonal. The values are ignored.
 
     Parameters
     ----------
     matrix
         A square adjacency matrix, a sparse one of SciPy's or a NumPy array.
     connected
-        What to do with a graph in pieces: raise an "error", or keep the "largest" piece.
+        For a disconnected graph: "error", or "largest" to keep the largest connected component.
 
     Returns
     -------
@@ -166,19 +167,19 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
     rows.sum_duplicates()
     rows.eliminate_zeros()
     if (rows.data != rows.data).any():
-        raise ValueError("the adjacency matrix has NaN in it. Put 0 where there is no edge.")
+        raise ValueError("the adjacency matrix contains NaN. Put 0 where there is no edge.")
     return connect(*checked_rows(rows.indptr, rows.indices), connected=connected)
 
 
 def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected = "error") -> Graph:
-    """Build a graph from a networkx one; node k is the k-th of `graph.nodes`.
+    """Build a graph from a networkx graph; node k is the k-th of `graph.nodes`.
 
     Parameters
     ----------
     graph
         An undirected networkx graph.
     connected
-        What to do with a graph in pieces: raise an "error", or keep the "largest" piece.
+        For a disconnected graph: "error", or "largest" to keep the largest connected component.
 
     Returns
     -------
@@ -201,19 +202,19 @@ def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected =
                 "graph.remove_edges_from(list(networkx.selfloop_edges(graph)))."
             )
     number = {label: position for position, label in enumerate(graph.nodes)}
-    edges = [(number[one], number[other]) for one, other in graph.edges()]
+    edges = [(number[source], number[target]) for source, target in graph.edges()]
     return from_edges(edges, len(number), connected=connected)
 
 
 def from_igraph(graph: Any, *, connected: WhenDisconnected = "error") -> Graph:
-    """Build a graph from an igraph one; node k is its vertex k.
+    """Build a graph from an igraph graph; node k is its vertex k.
 
     Parameters
     ----------
     graph
         An undirected igraph graph.
     connected
-        What to do with a graph in pieces: raise an "error", or keep the "largest" piece.
+        For a disconnected graph: "error", or "largest" to keep the largest connected component.
 
     Returns
     -------
@@ -266,17 +267,17 @@ def read_edge_list(path: str | os.PathLike[str], *, connected: WhenDisconnected 
     Parameters
     ----------
     path : path
-        "i j" or "i,j" on each line, names or numbers; # and % begin comments. It may be
-        compressed (.gz). Columns past the second and edges from a node to itself are left
-        out with a warning; repeated edges count once.
+        A text file, or one compressed by gzip (.gz). Each line is "i j" or "i,j", with names or
+        numbers; # and % begin comments. Further columns and edges from a node to itself are
+        left out with a warning; repeated edges count once.
     connected : {"error", "largest"}
-        What to do with a graph in pieces: raise an "error", or keep the "largest" piece.
+        For a disconnected graph: "error", or "largest" to keep the largest connected component.
 
     Returns
     -------
     Graph
-        Nodes with other names than 0 to N − 1 are numbered in the order of their numbers or
-        names, with a warning. `read_network` keeps names.
+        If the names are not 0 to N − 1, nodes are numbered in the order of their names, with a
+        warning. `read_network` keeps the names.
 
     Examples
     --------

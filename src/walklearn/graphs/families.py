@@ -1,4 +1,4 @@
-"""Families of graphs without randomness; some have spectra in closed form."""
+"""Deterministic families of graphs; the spectra of some are known in closed form."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from walklearn.graphs.pairs import pair_at
 
 
 def ring(nodes: int) -> Graph:
-    """Make a ring: each node is joined to the next, the last to the first; ring(2) is an edge.
+    """Make a ring: each node is joined to the next, and the last to the first. ring(2) is one edge.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def ring(nodes: int) -> Graph:
 
 
 def grid(rows: int, columns: int) -> Graph:
-    """Make a rectangle of nodes, each joined to the next ones left, right, above and below.
+    """Make a rectangular grid: nodes are joined to their neighbours left, right, above and below.
 
     The node in row r and column c is number r * columns + c.
 
@@ -51,7 +51,7 @@ def grid(rows: int, columns: int) -> Graph:
 
 
 def torus(rows: int, columns: int) -> Graph:
-    """Make a grid whose opposite sides are joined, unless they are neighbours already.
+    """Make a grid with opposite sides joined; a side of length 2 gets no second edge.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def star(nodes: int) -> Graph:
 
 
 def hypercube(dimension: int) -> Graph:
-    """Make a hypercube: nodes are words of bits, joined where they differ in one bit.
+    """Make a hypercube: nodes are bit strings, joined if they differ in one bit.
 
     Parameters
     ----------
@@ -142,14 +142,14 @@ def hypercube(dimension: int) -> Graph:
 
 
 def barbell(clique_size: int, path_length: int) -> Graph:
-    """Make two cliques joined by a path: one of the connected graphs that mix most slowly.
+    """Make two cliques joined by a path, on which walks mix very slowly.
 
     Parameters
     ----------
     clique_size
         The number of nodes of each clique.
     path_length
-        The number of nodes between them; 0 joins the cliques by an edge.
+        The number of nodes between the cliques; if 0, one edge joins them.
 
     Returns
     -------
@@ -162,12 +162,12 @@ def barbell(clique_size: int, path_length: int) -> Graph:
     """
     clique_size = check_whole("clique_size", clique_size, 2)
     path_length = check_whole("path_length", path_length, 0)
-    second = clique_size + path_length
+    second_clique = clique_size + path_length
     i, j = pair_at(np.arange(clique_size * (clique_size - 1) // 2))
-    path = np.arange(clique_size - 1, second)
-    sources = np.concatenate([i, path, i + second])
-    targets = np.concatenate([j, path + 1, j + second])
-    return graph_from_pairs(second + clique_size, sources, targets)
+    path = np.arange(clique_size - 1, second_clique)
+    sources = np.concatenate([i, path, i + second_clique])
+    targets = np.concatenate([j, path + 1, j + second_clique])
+    return graph_from_pairs(second_clique + clique_size, sources, targets)
 
 
 def _lattice(rows: int, columns: int, wrap: bool, family: Family = ()) -> Graph:
@@ -180,5 +180,5 @@ def _lattice(rows: int, columns: int, wrap: bool, family: Family = ()) -> Graph:
         pairs = [(node[:, :-1], right[:, :-1]), (node[:-1], below[:-1])]
     sources = np.concatenate([source.ravel() for source, _ in pairs])
     targets = np.concatenate([target.ravel() for _, target in pairs])
-    proper = sources != targets  # a side of 1 wraps onto itself
-    return graph_from_pairs(node.size, sources[proper], targets[proper], family)
+    is_edge = sources != targets  # a side of length 1 would join a node to itself
+    return graph_from_pairs(node.size, sources[is_edge], targets[is_edge], family)

@@ -13,7 +13,7 @@ The other arguments of a family are chosen so that the graph is connected:
 
 If there are too few nodes for that degree, the graph is complete.
 
->>> named("erdos-renyi", 100, seed=1)
+>>> draw_family("erdos-renyi", 100, seed=1)
 Graph(100 nodes, 464 edges)
 """
 
@@ -40,10 +40,10 @@ for _family in (
     FAMILIES.register(_family)
 
 
-def named(name: str, nodes: int, seed: Seed = None) -> Graph:
+def draw_family(name: str, nodes: int, seed: Seed = None) -> Graph:
     """Make the graph of a family, such as "ring" or "erdos-renyi", with this number of nodes."""
-    if not is_name(name):
-        raise ValueError(f"{name!r} is not a family of graphs.{choices_near(name)}")
+    if not is_family(name):
+        raise ValueError(f"{name!r} is not a family of graphs.{suggest_families(name)}")
     name = _spelled(name)
     nodes = check_whole("nodes", nodes)
     if nodes < _MIN_NODES.get(name, 1):
@@ -55,12 +55,12 @@ def named(name: str, nodes: int, seed: Seed = None) -> Graph:
     return make(*_ARGUMENTS[name](nodes), **settings)
 
 
-def is_name(name: str) -> bool:
+def is_family(name: str) -> bool:
     """True for the name of a family; hyphens, underscores and capitals do not matter."""
     return _spelled(name) in _ARGUMENTS
 
 
-def choices_near(name: str) -> str:
+def suggest_families(name: str) -> str:
     """Return the end of a message about an unknown name: a similar name, and all names."""
     close = closest(_spelled(name), NAMES)
     meant = f" Did you mean {close!r}?" if close else ""

@@ -1,7 +1,7 @@
-"""The network of rows: the graph, the names of its nodes, and the node that owns each row.
+"""Assign the rows of a table to the nodes of a graph.
 
-A file of edges names nodes as the data do: the node column of a table says "oslo", or 17, and so
-does a line "oslo rome" or "oslo,rome" of the file. Names are compared as they are written.
+An edge list and the node column of a table must use the same names: for example, the column
+contains "oslo", and a line of the file is "oslo rome" or "oslo,rome". Names are compared as text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from walklearn.graphs.convert import as_graph, packages_of
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import Graph, graph_from_pairs
-from walklearn.graphs.names import is_name
+from walklearn.graphs.names import is_family
 from walklearn.tables.table import DataError, Place
 from walklearn.wording import did_you_mean, listed
 
@@ -40,7 +40,7 @@ class Network(NamedTuple):
     owners
         The node that owns each row.
     family
-        The name of the family that the graph was drawn from, if it was.
+        The name of the graph family that the graph was drawn from; None for any other graph.
 
     Examples
     --------
@@ -56,14 +56,14 @@ class Network(NamedTuple):
     family: str | None = None
 
     def __repr__(self) -> str:
-        """Return the graph only: logs of an estimator must not contain the owners of its rows."""
+        """Omit the owners of the rows, which must not appear in logs of an estimator."""
         return f"Network({self.graph!r})"
 
 
 def read_network(
     path: str | os.PathLike[str], owners: ArrayLike, place: Place = "row {}".format
 ) -> Network:
-    """Read the graph in an edge list of names, for rows with these owners.
+    """Read a graph from an edge list, and find the node of each row by its name.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ def place_rows(
     nodes: ArrayLike | None,
     rows: int,
     seed: Seed,
-    known: Network | None = None,
+    previous: Network | None = None,
     name_row: Place = "row {}".format,
 ) -> Network:
-    """Return the network and the node of each row; by default row i is at node i.
+    """Assign each row to a node of the graph; by default row i belongs to node i.
 
-    A family of graphs gets a node for each name in `nodes`, and is drawn again when there are new
-    names. The nodes of any other graph keep their names, or are called 0 to N − 1; nodes without
-    rows only forward the token.
+    If `graph` is the name of a family, the graph has one node for each name in `nodes`, and it is
+    drawn again when new names appear. The nodes of any other graph keep their names, or are called
+    0 to N − 1. Nodes without rows only forward the token.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def place_rows(
         The number of rows.
     seed
         Source of random numbers for a family: an integer, a SeedSequence, a Generator or None.
-    known
-        The network of an earlier call, whose nodes keep their numbers.
+    previous
+        The network of an earlier call; its nodes keep their numbers.
     name_row
         Names a row, counted from 0, in a message.
 
@@ -143,19 +143,19 @@ def place_rows(
     if isinstance(graph, Network):
         if nodes is not None or len(graph.owners) != rows:
             raise ValueError(
-                f"the network places {len(graph.owners)} rows, and there are {rows}: pass its rows "
-                "in the same order, and no nodes."
+                f"the network has {len(graph.owners)} rows, but X has {rows}. Pass the same rows "
+                "in the same order, without nodes=."
             )
-        _check_continues(known, (None, graph.family), len(graph.graph))
+        _check_continues(previous, (None, graph.family), len(graph.graph))
         return graph
     labels = None if nodes is None else _labels_of(nodes, rows)
-    if isinstance(graph, str) and is_name(graph):
-        return _drawn(graph, labels, rows, seed, known)
+    if isinstance(graph, str) and is_family(graph):
+        return _draw_network(graph, labels, rows, seed, previous)
     if labels is not None and _is_path(graph):
         network = read_network(graph, labels, name_row)
     else:
-        made, names = as_graph(graph, seed=seed), _names_of(graph)
-        count, owners = made.node_count, np.arange(rows)
+        new_graph, names = as_graph(graph, seed=seed), _names_of(graph)
+        count, owners = new_graph.node_count, np.arange(rows)
         if labels is not None:
             owners = _owners_of(labels, names or range(count), "the graph", name_row)
         elif rows > count:
@@ -163,39 +163,43 @@ def place_rows(
                 f"there are {rows} rows for the {count} nodes of the graph. Say which node owns "
                 "each row with fit(X, y, nodes=...), or pass a graph with a node for each row."
             )
-        network = Network(made, names, owners)
-    _check_continues(known, (None,), len(network.graph))
+        network = Network(new_graph, names, owners)
+    _check_continues(previous, (None,), len(network.graph))
     return network
 
 
-def _drawn(
-    family: str, labels: list[Any] | None, rows: int, seed: Seed, known: Network | None
+def _draw_network(
+    family: str, labels: list[Any] | None, rows: int, seed: Seed, previous: Network | None
 ) -> Network:
-    """Return a graph of the family, with a node for each name that is known or new."""
-    earlier = 0 if known is None else len(known.graph)
-    _check_continues(known, (family,), earlier)
-    if known is not None and (known.names is None) != (labels is None):
-        how = "without" if known.names is None else "with"
-        raise ValueError(f"earlier rows came {how} nodes=…: pass these rows {how} it, too.")
+    """Return a graph of the family, with a node for each name that is previous or new."""
+    previous_count = 0 if previous is None else len(previous.graph)
+    _check_continues(previous, (family,), previous_count)
+    if previous is not None and (previous.names is None) != (labels is None):
+        preposition = "without" if previous.names is None else "with"
+        raise ValueError(
+            f"earlier rows came {preposition} nodes=…: pass these rows {preposition} it, too."
+        )
     if labels is None:
-        names, owners, count = None, np.arange(rows), max(rows, earlier)
+        names, owners, count = None, np.arange(rows), max(rows, previous_count)
     else:
-        number = {name: node for node, name in enumerate((known and known.names) or ())}
+        number = {name: node for node, name in enumerate((previous and previous.names) or ())}
         for name in sorted(set(labels)):
             number.setdefault(name, len(number))
         names, count = tuple(number), len(number)
         owners = np.array([number[label] for label in labels], dtype=np.int64)
-    if known is not None and earlier == count:
-        return known._replace(owners=owners)
+    if previous is not None and previous_count == count:
+        return previous._replace(owners=owners)
     return Network(as_graph(family, count, seed=seed), names, owners, family)
 
 
-def _check_continues(known: Network | None, families: Collection[str | None], nodes: int) -> None:
+def _check_continues(
+    previous: Network | None, families: Collection[str | None], nodes: int
+) -> None:
     """Raise a ValueError if training would continue on another network, or on fewer nodes."""
-    if known is not None and (known.family not in families or nodes < len(known.graph)):
+    if previous is not None and (previous.family not in families or nodes < len(previous.graph)):
         raise ValueError(
-            f"training continues on its network of {len(known.graph)} nodes: the graph must not "
-            "change, but for new nodes."
+            f"training continues on its network of {len(previous.graph)} nodes. The graph may only "
+            "gain nodes: pass the same graph as before."
         )
 
 
@@ -212,14 +216,14 @@ def _owners_of(labels: list[Any], names: Sequence[Any], source: str, place: Plac
         first, last = min(map(int, names)), max(map(int, names))
         remedy = "Add its edges, or leave its rows out."
         if first == 1 and min(map(int, labels)) == 0:
-            remedy = "The rows count nodes from 0 and the edges from 1: number them alike."
+            remedy = "Rows number the nodes from 0, and edges from 1. Use the same numbers in both."
         raise DataError(f"{text} {first} to {last}. {remedy}")
     guess = did_you_mean(label, list(map(str, names)))
     raise DataError(f"{text} {listed(names)}{guess} Rows and edges must use the same names.")
 
 
 def _is_path(graph: Any) -> bool:
-    """True if a file is meant, whether or not it exists."""
+    """True if the graph is a path, whether or not the file exists."""
     if isinstance(graph, str):
         return Path(graph).is_file() or bool(Path(graph).suffix)
     return isinstance(graph, os.PathLike)
