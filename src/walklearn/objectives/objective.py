@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
 
     class shared_property(cached_property):
-        """A cached property that does not depend on `draws`: copies by `with_batch` share it."""
+        """A cached property that does not depend on `draws`, so copies by `with_batch` share it."""
 
         def __get__(self, instance, owner=None):
             if instance is None:
@@ -38,15 +38,15 @@ class Objective(ABC):
     flat vector, the concatenation of its parameters. `Problem` is the objective of rows with linear
     scores.
 
-    Further members are capabilities, which parts ask for by name; a `CapabilityError` names the
-    part, the capability and a remedy if one is missing:
+    The following optional methods are capabilities. A walk, an update or a protection asks for the
+    capabilities that it needs; if one is missing, a `CapabilityError` names a remedy:
 
     - `optimum() -> w*`, the minimiser. Traces then have `distance` and `gap`.
     - `smoothness(node) -> L_i`, the Lipschitz constant of ∇f_i.
     - `local_value(node, w, draws) -> φ_i(w)`.
     - `row_gradients(node, w) -> array of shape (rows, size)`, a gradient for each row of the node.
-      ∇φ_i is `row_factor(node)` times their sum. With `count_rows(node)` beside it, it is called as
-      `row_gradients(node, w, some)`, with a slice of the rows, so that few are in memory at once.
+      ∇φ_i is `row_factor(node)` times their sum. If `count_rows(node)` is defined, too, it is
+      called as `row_gradients(node, w, part)` with a slice of the rows, which bounds the memory.
     - `linear_rows(node, draws) -> (rows, x, slopes)` for scores that are linear in w. `rows` are
       the indices of the rows within the node, and ∇φ_i = slopes(w) @ x without draws.
 
@@ -101,11 +101,11 @@ class Objective(ABC):
         return {}
 
     def project(self, w: Array) -> Array:
-        """Return the model of the domain that is nearest to w; by default w itself."""
+        """Project w onto the domain; by default return w itself."""
         return w
 
     def row_factor(self, node: int) -> float:
-        """Return the factor with which the sum of `row_gradients` is ∇φ_i: a public number."""
+        """Return c, a public number: ∇φ_i is c times the sum of `row_gradients`."""
         return 1.0
 
     @cached_property
@@ -120,13 +120,13 @@ class Objective(ABC):
 
     @cached_property
     def start(self) -> Array:
-        """First model of a walk: zeros."""
+        """Initial model: zeros."""
         start = np.zeros(self.size, self.dtype)
         start.setflags(write=False)
         return start
 
     def sample_start(self, rng: np.random.Generator) -> Array:
-        """Draw the first model of a walk, a flat array; by default it is `start`."""
+        """Draw the initial model, a flat array; by default return `start`."""
         return np.array(self.start)
 
     @property

@@ -101,7 +101,7 @@ def attack(
     generator, protection = np.random.default_rng(seed), privacy or Protection()
     bound = draw_walk(walk, graph, problem, generator).bind(graph, problem)
     setting = Setting(problem, bound, Sgd(step_size), privacy=protection)
-    anywhere = replace(setting, objective=problem._changed(domain=Everywhere()))
+    anywhere = replace(setting, objective=problem._copy_with(domain=Everywhere()))
     evidence = np.zeros((problem.nodes, problem.dimension))
     node, model = draw_start(problem, generator)
     walker = Walker(setting, graph, node, init_token(setting, model))

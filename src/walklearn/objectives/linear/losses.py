@@ -1,8 +1,8 @@
 """Losses ℓ(score, target): value, slope, curvature and smoothness.
 
 A row x with target t has the score s = x·w (a vector of K scores for `Softmax`) and the loss
-ℓ(s, t). Algorithms need its derivative by the score, `slope`, since ∇_w ℓ = slope · x, and the
-Lipschitz constant β of the slope, `smoothness`: the gradient of a row is β‖x‖²-Lipschitz.
+ℓ(s, t). Algorithms use its derivative with respect to the score, `slope`, since ∇_w ℓ = slope · x,
+and the Lipschitz constant β of the slope, `smoothness`: the gradient of a row is β‖x‖²-Lipschitz.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _PROBE_TOLERANCE = 1e-9
 
 
 class Loss(ABC):
-    """Base class of losses. Scores have shape (rows,), for `Softmax` (rows, K).
+    """Base class of losses. Scores have shape (rows,), or (rows, K) for `Softmax`.
 
     Attributes
     ----------
     name
-        Name of the loss in files, plans and on the command line, once it is in `LOSSES`.
+        Name in files, plans and on the command line; the loss must be registered in `LOSSES`.
     smoothness
         β, the Lipschitz constant of the slope.
     takes
@@ -43,9 +43,9 @@ class Loss(ABC):
     gives_probabilities
         True if scores are log-odds of the classes.
     decreases_forever
-        True if a larger margin always has a smaller loss, so separable rows have no best model.
+        True if a larger margin always has a smaller loss: separable rows then have no minimiser.
     max_slope
-        Largest ``|slope|`` of any score and target; infinity if there is none.
+        Least upper bound of ``|slope|`` over all scores and targets; infinity if unbounded.
     """
 
     name: ClassVar[str]
@@ -81,18 +81,18 @@ class Loss(ABC):
             )
 
     def outputs(self, targets: Array) -> int:
-        """Return the number of scores of a row: 1, for `Softmax` the number of classes."""
+        """Return the number of scores per row: 1, or the number of classes for `Softmax`."""
         return 1
 
     def for_classes(self, count: int) -> Loss:
-        """Return the loss for this number of classes: itself, unless each class has a score."""
+        """Return the loss for this number of classes; only `Softmax` depends on it."""
         return self
 
     def rescaled(self, spread: float) -> Loss:
         """Return the loss for scores and targets divided by `spread`, with the same minimiser.
 
-        ℓ(spread · s, spread · t) is a multiple of the returned loss at (s, t). It is the loss
-        itself unless one of its constants has the units of the target.
+        ℓ(spread · s, spread · t) is a multiple of the returned loss at (s, t). Only a loss with a
+        constant in units of the target changes, such as the threshold of `Huber`.
         """
         return self
 
@@ -125,8 +125,8 @@ class Logistic(Loss):
     def slope(self, scores: Array, targets: Array) -> Array:
         """Return −target / (1 + e^m), computed from e^(−|m|), which cannot overflow."""
         margin = targets * scores
-        small = np.exp(-np.abs(margin))
-        return -targets * np.where(margin > 0, small, 1.0) / (1.0 + small)
+        exponential = np.exp(-np.abs(margin))
+        return -targets * np.where(margin > 0, exponential, 1.0) / (1.0 + exponential)
 
     def curvature(self, scores: Array, targets: Array) -> Array:
         """Return p(1 − p) with p = 1 / (1 + e^m)."""
@@ -164,7 +164,7 @@ class Squared(Loss):
 @LOSSES.register
 @dataclass(frozen=True)
 class Huber(Loss):
-    """½r² for ``|r|`` ≤ threshold, linear beyond, r = score − target: outliers have less influence.
+    """½r² for r = score − target if ``|r|`` ≤ threshold, and linear beyond: outliers count less.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class Softmax(Loss):
     takes: ClassVar[Targets] = "class"
     gives_probabilities: ClassVar[bool] = True
     decreases_forever: ClassVar[bool] = True
-    # The norm of probabilities 1 and 0 minus the indicator of the other class.
+    # ‖p − e_target‖ is largest if another class than the target has probability 1.
     max_slope: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
@@ -315,7 +315,7 @@ def _probabilities(scores: Array) -> Array:
 
 @dataclass(frozen=True, repr=False)
 class FunctionLoss(Loss):
-    """A loss made by `from_functions`; simulations run it compiled if Numba compiles its functions.
+    """A loss made by `from_functions`; simulations compile it if Numba supports its functions.
 
     Parameters
     ----------
@@ -337,22 +337,22 @@ class FunctionLoss(Loss):
 
     @property
     def max_slope(self) -> float:  # type: ignore[override]
-        """Bound on ``|slope|`` that the user gave; infinity if there is none."""
+        """Bound on ``|slope|`` given by the user; infinity by default."""
         return self.slope_bound / self.unit
 
     @property
     def import_path(self) -> str:
-        """Import path of the functions, for other processes."""
+        """Import path of the functions, by which other processes import them."""
         function: Any = self.value_function
         return f"{function.__module__}:{getattr(function, '__qualname__', self.name)}"
 
     def value(self, scores: Array, targets: Array) -> Array:
         """Call the value function for each row."""
-        return self._each("value", self.value_function, scores, targets) / self.unit**2
+        return self._call_per_row("value", self.value_function, scores, targets) / self.unit**2
 
     def slope(self, scores: Array, targets: Array) -> Array:
         """Call the slope function for each row."""
-        return self._each("slope", self.slope_function, scores, targets) / self.unit
+        return self._call_per_row("slope", self.slope_function, scores, targets) / self.unit
 
     def curvature(self, scores: Array, targets: Array) -> Array:
         """Estimate the curvature from differences of the slope, between 0 and the smoothness."""
@@ -365,25 +365,27 @@ class FunctionLoss(Loss):
         return replace(self, unit=self.unit * spread)
 
     def __call__(self) -> FunctionLoss:
-        """Return the loss. `LOSSES` also holds classes, which are called for a loss."""
+        """Return the loss itself, because callers call each entry of `LOSSES`, usually a class."""
         return self
 
     def __repr__(self) -> str:
         unit = "" if self.unit == 1.0 else f", unit={self.unit!r}"
         return f"FunctionLoss({self.name!r}{unit})"
 
-    def _each(self, what: str, function: ScalarFunction, scores: Array, targets: Array) -> Array:
-        # One call per row is right for every function, whether or not it takes arrays.
+    def _call_per_row(
+        self, role: str, function: ScalarFunction, scores: Array, targets: Array
+    ) -> Array:
+        # The function may not accept arrays, so it is called row by row.
         s, t = np.broadcast_arrays(np.float64(self.unit) * scores, self.unit * targets)
         result = np.empty(s.shape)
         score = target = np.float64(np.nan)
         try:
-            with np.errstate(all="ignore"):  # as compiled code, which gives infinity or NaN
+            with np.errstate(all="ignore"):  # compiled code returns infinity or NaN, too
                 for row, (score, target) in enumerate(zip(s.flat, t.flat, strict=True)):
                     result.flat[row] = function(score, target)
         except Exception as error:
             raise ValueError(
-                f"the {what} function of the loss {self.name!r} fails at score {score:g} and "
+                f"the {role} function of the loss {self.name!r} fails at score {score:g} and "
                 f"target {target:g}: {type(error).__name__}: {error}. It must return a number for "
                 "every score. math.exp(x) fails for large x, np.exp(x) does not."
             ) from error
@@ -401,12 +403,11 @@ def from_functions(
 ) -> FunctionLoss:
     """Make a loss from two functions of one score and its target.
 
-    Simulations and estimators run the loss compiled if Numba compiles the functions: they use
-    numbers, `math`, NumPy's functions of numbers, and constants of their module. This takes some
-    seconds, once per process. Otherwise the reference engine runs, with a warning that contains
-    Numba's reason. Without Numba, for example on a node, the functions are called row by row.
-    Compiled functions keep the values that constants had at the first compilation: after a change,
-    make the loss again from new functions.
+    Numba compiles functions that use only numbers, `math`, NumPy's functions of numbers, and
+    constants of their module. This takes some seconds, once per process. If it cannot, the slower
+    reference engine runs, with a warning that contains Numba's reason. Without Numba, for example
+    on a node, the functions are called row by row. Constants are compiled into the functions: to
+    change one, make a new loss from new functions.
 
     Parameters
     ----------
@@ -425,9 +426,9 @@ def from_functions(
     -------
     FunctionLoss
         Losses with the same functions and settings are equal. A loss can be pickled if its
-        functions can: functions of a module can, lambdas and functions inside functions cannot.
-        A ValueError is raised if at some scores a function fails or is not finite, or if
-        the slope, convexity or smoothness does not fit the values.
+        functions are defined at the top level of a module. A ValueError is raised if a function
+        fails or is not finite at some scores, or if slope, convexity or smoothness does not fit
+        the values.
 
     Examples
     --------
@@ -442,9 +443,9 @@ def from_functions(
         ...
     ValueError: the value of the loss 'swapped' is -0.99846 at score -20 and target -2. ...
     """
-    for what, function in (("value", value), ("slope", slope)):
+    for role, function in (("value", value), ("slope", slope)):
         if not (callable(function) and isinstance(function, Hashable)):
-            raise TypeError(f"{what} must be a function of a score and a target, got {function!r}.")
+            raise TypeError(f"{role} must be a function of a score and a target, got {function!r}.")
     if takes not in _PROBE_TARGETS:
         raise ValueError(f'takes must be "number" or "sign", got {takes!r}. A function of one '
                          "score cannot compare several classes; losses.Softmax() can.")  # fmt: skip
@@ -463,12 +464,12 @@ def _probe(loss: FunctionLoss, target: float) -> None:
     """Raise a ValueError if the functions contradict each other or the settings at some score."""
     scores, targets = np.array(_PROBE_SCORES), np.full(len(_PROBE_SCORES), target)
     values, slopes = loss.value(scores, targets), loss.slope(scores, targets)
-    for what, numbers, minimum in (("value", values, 0.0), ("slope", slopes, -math.inf)):
-        wrong = ~(np.isfinite(numbers) & (numbers >= minimum - _PROBE_TOLERANCE))
-        if wrong.any():
+    for role, numbers, minimum in (("value", values, 0.0), ("slope", slopes, -math.inf)):
+        is_wrong = ~(np.isfinite(numbers) & (numbers >= minimum - _PROBE_TOLERANCE))
+        if is_wrong.any():
             raise ValueError(
-                f"the {what} of the loss {loss.name!r} is {numbers[wrong][0]:g} at score "
-                f"{scores[wrong][0]:g} and target {target:g}. It must be finite"
+                f"the {role} of the loss {loss.name!r} is {numbers[is_wrong][0]:g} at score "
+                f"{scores[is_wrong][0]:g} and target {target:g}. It must be finite"
                 f"{'' if minimum else ' and at least 0: add a constant if it is bounded below'}."
             )
     if np.abs(slopes).max() > loss.max_slope * (1.0 + _PROBE_TOLERANCE):
@@ -476,16 +477,16 @@ def _probe(loss: FunctionLoss, target: float) -> None:
             f"the loss {loss.name!r} has max_slope={loss.max_slope:g}, but a slope of "
             f"{np.abs(slopes).max():g} at target {target:g}."
         )
-    # A convex, β-smooth function lies above its tangents, by at most half of β times the square.
-    apart = scores - scores[:, None]
-    above = values - values[:, None] - slopes[:, None] * apart
+    # A convex, β-smooth function lies above its tangents, by at most ½β times the squared distance.
+    distance = scores - scores[:, None]
+    excess = values - values[:, None] - slopes[:, None] * distance
     slack = _PROBE_TOLERANCE * (1.0 + np.abs(values) + np.abs(values[:, None]))
-    wrong = (above < -slack) | (above > 0.5 * loss.smoothness * apart**2 + slack)
-    if wrong.any():
-        at, to = np.argwhere(wrong)[0]
+    is_wrong = (excess < -slack) | (excess > 0.5 * loss.smoothness * distance**2 + slack)
+    if is_wrong.any():
+        first, second = np.argwhere(is_wrong)[0]
         raise ValueError(
-            f"the value of the loss {loss.name!r} changes by {values[to] - values[at]:g} from "
-            f"score {scores[at]:g} to {scores[to]:g} at target {target:g}. With slope "
-            f"{slopes[at]:g} at the first, a convex loss with smoothness {loss.smoothness:g} "
-            "changes by another amount. Check slope and smoothness."
+            f"the value of the loss {loss.name!r} changes by {values[second] - values[first]:g} "
+            f"from score {scores[first]:g} to {scores[second]:g} at target {target:g}. A convex "
+            f"loss with slope {slopes[first]:g} at the first score and smoothness "
+            f"{loss.smoothness:g} cannot do that. Check slope and smoothness."
         )

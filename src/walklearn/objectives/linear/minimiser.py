@@ -1,7 +1,7 @@
 """Existence of the minimiser w*, and its computation for many rows: `Problem.solution`.
 
-With a penalty, or over a bounded domain, there is a minimiser. Otherwise a logistic loss falls
-without limit along a direction that classifies every row correctly, if there is one.
+With a penalty, or over a bounded domain, there is a minimiser. Otherwise a logistic loss keeps
+decreasing along a direction that classifies every row correctly, if there is one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from walklearn.arrays import Array
-from walklearn.objectives.linear.optimum import NoMinimiserError, Optimum, minimise, refined
+from walklearn.objectives.linear.optimum import NoMinimiserError, Optimum, minimise, refine_optimum
 from walklearn.objectives.linear.rows import check_sizes, scores
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MANY_ROWS = 2**20
 SAMPLED_ROWS = 2**18
 NO_MINIMISER = (
     "the objective has no minimiser: the classes can be separated by a hyperplane, there is no "
-    "penalty and the domain is unbounded, so the loss falls without limit as the model grows. "
+    "penalty and the domain is unbounded, so the loss keeps decreasing as the model grows. "
     "Use a positive penalty or a bounded domain (in Python: domain=domains.Ball(10.0))."
 )
 
@@ -34,7 +34,7 @@ def optimum_of(problem: Problem) -> Optimum:
     """Compute w*, f* and whether w* is unique. NoMinimiserError if there is none."""
     if problem.penalty == 0 and not problem.domain.bounded:
         _check_minimiser_exists(problem)
-    precise = problem if problem.dtype == np.float64 else problem._changed(dtype=np.float64)
+    precise = problem if problem.dtype == np.float64 else problem._copy_with(dtype=np.float64)
     check_sizes(precise.X, precise.y)
     optimum = optimum_from_sample(precise) if problem.row_count > MANY_ROWS else None
     optimum = optimum or minimise(precise)
@@ -53,7 +53,7 @@ def optimum_from_sample(problem: Problem) -> Optimum | None:
     chosen = np.sort(np.random.default_rng(0).integers(problem.row_count, size=SAMPLED_ROWS))
     weights = problem.row_weights[chosen] * (problem.row_count / SAMPLED_ROWS / problem.nodes)
     owners = np.zeros(SAMPLED_ROWS, dtype=np.int64)
-    sample = problem._changed(
+    sample = problem._copy_with(
         X=problem.X[chosen], y=problem.y[chosen], node_of_row=owners, nodes=1, aggregate="sum",
         sample_weight=weights, total_rows=None,
     )  # fmt: skip
@@ -63,12 +63,12 @@ def optimum_from_sample(problem: Problem) -> Optimum | None:
         near = sample.solution
     except NoMinimiserError:
         return None
-    model = refined(problem, near, sample)
+    model = refine_optimum(problem, near, sample)
     return None if model is None else Optimum(model, problem.value(model), unique=True)
 
 
 def _check_minimiser_exists(problem: Problem) -> None:
-    """Raise an error if f falls without limit along a direction that no row opposes."""
+    """Raise a NoMinimiserError if f keeps decreasing along a direction that no row opposes."""
     if not problem.loss.decreases_forever:
         return
     if problem.row_count * problem.outputs * problem.size > LARGEST_PROGRAM:
@@ -85,7 +85,7 @@ def _check_minimiser_exists(problem: Problem) -> None:
 
 
 def decreases_forever(problem: Problem, model: Array) -> bool:
-    """True if f falls without limit as the model grows, since it separates all rows."""
+    """True if f keeps decreasing as the model grows, since the model separates all rows."""
     if problem.penalty > 0 or problem.domain.bounded or not problem.loss.decreases_forever:
         return False
     outputs = scores(problem.X, model)

@@ -1,11 +1,11 @@
-"""The minimiser w* of an objective over W, to rounding.
+"""Compute the minimiser w* of an objective over its domain W, up to rounding errors.
 
-Errors of a run are measured against w*, so it must be far more accurate than any run. SciPy's
-L-BFGS-B comes near; projected Newton steps (Bertsekas 1982: on the coordinates that the bounds
-leave free, with a line search) then reduce the gradient to rounding. For many coordinates conjugate
-gradients compute the step from products of the Hessian with vectors, each at the cost of a
-gradient. Over a ball the minimiser is either inside, or it is the minimiser of f(w) + (μ/2)‖w‖² for
-the one μ that puts it on the sphere.
+Errors of a run are measured against w*, so w* must be far more accurate than any run. SciPy's
+L-BFGS-B gives a first approximation. Projected Newton steps then reduce the gradient to rounding
+errors: they move the coordinates that are not held at a bound, with a line search (Bertsekas 1982).
+In high dimension conjugate gradients compute the step, at the cost of one gradient per iteration.
+The minimiser over a ball is either inside it, or it is the minimiser of f(w) + (μ/2)‖w‖² for the
+one μ that puts it on the sphere.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from walklearn.objectives.linear.rows import scores
 if TYPE_CHECKING:
     from walklearn.objectives.linear.problem import Problem
 
-# For more coordinates a dense Hessian is too expensive.
+# In higher dimension a dense Hessian is too expensive.
 LARGEST_HESSIAN = 2000
 # After a step this short, relative to the model, the next would be rounding.
 ROUNDING = 1e-13
-# A strongly convex function of so few coordinates is minimised by Newton's steps alone, faster than
-# SciPy's solvers load.
+# Up to this dimension Newton steps alone minimise a strongly convex function, in less time than
+# importing SciPy's solvers takes.
 FEW_COORDINATES = 64
 # An eigenvalue of a Hessian with unit diagonal below this counts as 0.
 SINGULAR = 1e-10
-# Conjugate gradients: steps, products per step, remaining share of the gradient, and the curvature
-# that counts as 0.
-MAX_NEWTON_CG, MAX_PRODUCTS, LEFT_OVER, FLAT = 50, 500, 1e-4, 1e-16
+# Conjugate gradients: Newton steps, iterations per step, relative tolerance of the residual, and
+# the curvature that counts as 0.
+MAX_NEWTON_CG, MAX_ITERATIONS, CG_TOLERANCE, FLAT = 50, 500, 1e-4, 1e-16
 
 
 class NoMinimiserError(ValueError):
-    """The objective has no minimiser: it falls without limit as the model grows.
+    """The objective has no minimiser: it keeps decreasing as the model grows.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class NoMinimiserError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """A minimiser, the minimum, and whether the minimiser is unique.
+    """A minimiser, the minimum, and the uniqueness of the minimiser.
 
     Parameters
     ----------
@@ -85,33 +85,33 @@ def minimise(problem: Problem) -> Optimum:
         raise TypeError(f"the optimum over {domain!r} is unknown. Use a Ball, a Box or Everywhere.")
     low, high = (domain.low, domain.high) if isinstance(domain, Box) else (-np.inf, np.inf)
     start = domain.project(np.zeros(size))
-    model = _newton(problem, _near(problem, start, low, high), low, high)
-    curved = problem  # strictly convex if the minimiser is unique
+    model = _newton(problem, _approximate(problem, start, low, high), low, high)
+    strictly_convex = problem  # it is, if the minimiser is unique
     if isinstance(domain, Ball) and np.linalg.norm(model) > domain.radius:
-        model, curved = _on_the_sphere(problem, domain.radius, start)
+        model, strictly_convex = _minimise_over_ball(problem, domain.radius, start)
     _check_stationary(problem, model)
     model.setflags(write=False)
-    unique = _is_unique(curved, model, start, _free(problem, model, low, high))
+    unique = _is_unique(strictly_convex, model, start, _free(problem, model, low, high))
     return Optimum(model, problem.value(model), unique)
 
 
-def refined(problem: Problem, near: Optimum, similar: Problem) -> Vector | None:
-    """Compute w* inside W from the minimiser of a similar but cheaper problem and its Hessian.
+def refine_optimum(problem: Problem, near: Optimum, similar: Problem) -> Vector | None:
+    """Compute w* from the minimiser `near` of a similar, cheaper problem and its Hessian H.
 
-    Steps w − H⁻¹∇f(w) shorten the error by the relative difference of the two Hessians, until only
-    rounding is left. None if they do not, or if a step leaves W.
+    Each step w − H⁻¹∇f(w) multiplies the error by the relative difference of the two Hessians,
+    until it is a rounding error. Return None if the error does not fall, or if a step leaves W.
     """
     if not near.unique or near.model.size > LARGEST_HESSIAN:
         return None
-    model, curvature, before = near.model, hessian(similar, near.model), np.inf
-    while before > ROUNDING:
+    model, curvature, last_length = near.model, hessian(similar, near.model), np.inf
+    while last_length > ROUNDING:
         step = _newton_direction(curvature, problem.full_gradient(model))
         length = float(np.linalg.norm(step)) / (1.0 + float(np.linalg.norm(model)))
-        if length > 0.1 * before:
-            if before > 1000 * ROUNDING:
+        if length > 0.1 * last_length:
+            if last_length > 1000 * ROUNDING:
                 return None
             break
-        model, before = model - step, length
+        model, last_length = model - step, length
         if not np.array_equal(problem.project(model), model):
             return None
     model.setflags(write=False)
@@ -134,20 +134,20 @@ def hessian(problem: Problem, model: Array) -> Array:
     return np.asarray(data_part + problem.penalty * np.eye(problem.size))
 
 
-def curvature_along(problem: Problem, model: Array) -> Callable[[Array], Array]:
+def hessian_product(problem: Problem, model: Array) -> Callable[[Array], Array]:
     """Return the function v ↦ ∇²f(w) v, which needs no matrix of d × d."""
     curvature = problem.loss.curvature(scores(problem.X, model), problem.y)
     weights = problem.row_weights / problem.nodes
 
-    def along(direction: Array) -> Array:
-        moved = scores(problem.X, direction)
+    def product(direction: Array) -> Array:
+        change = scores(problem.X, direction)
         if problem.outputs == 1:
-            slopes = weights * curvature * moved
+            slopes = weights * curvature * change
         else:
-            slopes = np.einsum("rkl,rl->kr", curvature, moved) * weights
+            slopes = np.einsum("rkl,rl->kr", curvature, change) * weights
         return np.asarray(slopes @ problem.X).reshape(-1) + problem.penalty * direction
 
-    return along
+    return product
 
 
 def _weighted_square(problem: Problem, weights: Array) -> Array:
@@ -157,7 +157,7 @@ def _weighted_square(problem: Problem, weights: Array) -> Array:
     return np.asarray((problem.X.T * weights) @ problem.X)
 
 
-def _near(problem: Problem, start: Vector, low: float, high: float) -> Vector:
+def _approximate(problem: Problem, start: Vector, low: float, high: float) -> Vector:
     """Approximate the minimiser with SciPy's solver for smooth functions with bounds."""
     unbounded = not np.isfinite(low) and not np.isfinite(high)
     if start.size <= FEW_COORDINATES and problem.penalty > 0 and unbounded:
@@ -172,20 +172,20 @@ def _near(problem: Problem, start: Vector, low: float, high: float) -> Vector:
 
 
 def _newton(problem: Problem, model: Vector, low: float, high: float) -> Vector:
-    """Make Newton steps on the free coordinates until they make no progress."""
+    """Take Newton steps on the free coordinates until f stops decreasing."""
     if model.size > LARGEST_HESSIAN:
         return _newton_cg(problem, model, low, high)
     for _ in range(500):
-        gradient, curvatures = problem.full_gradient(model), hessian(problem, model)
-        # A coordinate near its bound would bend a Newton step, so it is left out.
+        gradient, hessian_matrix = problem.full_gradient(model), hessian(problem, model)
+        # A Newton step would push coordinates near a bound across it, so they take a gradient step.
         reach = np.abs(model - np.clip(model - gradient, low, high)).max()
         free = _free(problem, model, low, high, min(1e-3, float(reach)))
-        curvature = np.diag(curvatures)
+        curvature = np.diag(hessian_matrix)
         newton = gradient / np.where(curvature > 0, curvature, 1.0)
-        newton[free] = _newton_direction(curvatures[np.ix_(free, free)], gradient[free])
+        newton[free] = _newton_direction(hessian_matrix[np.ix_(free, free)], gradient[free])
         candidate = _line_search(problem, model, gradient, newton, low, high)
         if candidate is None:
-            descent = gradient / (float(np.linalg.norm(curvatures)) or 1.0)
+            descent = gradient / (float(np.linalg.norm(hessian_matrix)) or 1.0)
             candidate = _line_search(problem, model, gradient, descent, low, high)
         if candidate is None:
             break
@@ -194,11 +194,11 @@ def _newton(problem: Problem, model: Vector, low: float, high: float) -> Vector:
 
 
 def _newton_cg(problem: Problem, model: Vector, low: float, high: float) -> Vector:
-    """Make Newton steps by conjugate gradients; coordinates held at a bound stay there."""
+    """Take Newton steps computed by conjugate gradients; coordinates held at a bound stay there."""
     for _ in range(MAX_NEWTON_CG):
         gradient, free = problem.full_gradient(model), _free(problem, model, low, high)
-        along = curvature_along(problem, model)
-        direction = _conjugate_gradients(along, np.where(free, gradient, 0.0), free)
+        apply_hessian = hessian_product(problem, model)
+        direction = _conjugate_gradients(apply_hessian, np.where(free, gradient, 0.0), free)
         candidate = _line_search(problem, model, gradient, direction, low, high)
         if candidate is None:
             break
@@ -207,29 +207,29 @@ def _newton_cg(problem: Problem, model: Vector, low: float, high: float) -> Vect
 
 
 def _conjugate_gradients(
-    along: Callable[[Vector], Vector], gradient: Vector, free: NDArray[np.bool_]
+    apply_hessian: Callable[[Vector], Vector], gradient: Vector, free: NDArray[np.bool_]
 ) -> Vector:
-    """Compute H⁻¹g on the free coordinates, up to a share `LEFT_OVER` of g, or until H is flat."""
+    """Solve H v = g on the free coordinates up to `CG_TOLERANCE` ‖g‖, or until H is flat."""
     solution, residual = np.zeros_like(gradient), gradient.copy()
     direction, squared = residual.copy(), float(residual @ residual)
-    enough = LEFT_OVER**2 * squared
-    for _ in range(MAX_PRODUCTS):
-        if squared <= enough:
+    tolerance = CG_TOLERANCE**2 * squared
+    for _ in range(MAX_ITERATIONS):
+        if squared <= tolerance:
             break
-        product = np.where(free, along(direction), 0.0)
+        product = np.where(free, apply_hessian(direction), 0.0)
         curvature = float(direction @ product)
         if curvature <= FLAT * float(direction @ direction):
             break
         length = squared / curvature
         solution += length * direction
         residual -= length * product
-        before, squared = squared, float(residual @ residual)
-        direction = residual + squared / before * direction
+        previous, squared = squared, float(residual @ residual)
+        direction = residual + squared / previous * direction
     return solution if solution.any() else gradient
 
 
 def _newton_direction(hessian: Vector, gradient: Vector) -> Vector:
-    """Compute H⁻¹g in units in which the diagonal of H is 1; 0 along directions where H is flat."""
+    """Compute H⁻¹g, or the pseudo-inverse times g if H is singular, scaled to a unit diagonal."""
     diagonal = np.diag(hessian)
     units = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = hessian / np.outer(units, units)
@@ -246,19 +246,19 @@ def _line_search(
 ) -> Vector | None:
     """Return the model after the first of the steps 1, ½, ¼, … that lowers f enough, or None.
 
-    Near the minimum rounding hides the progress of f: there a full step that halves the gradient
-    is accepted.
+    Near the minimum f changes by less than its rounding error, so a full step that halves the
+    gradient is accepted, too.
     """
     value, free = problem.value(model), _free(problem, model, low, high)
-    size = float(np.linalg.norm(gradient[free]))
+    gradient_norm = float(np.linalg.norm(gradient[free]))
     for halvings in range(50):
         candidate = np.clip(model - 0.5**halvings * direction, low, high)
         decrease = float(gradient @ (model - candidate))
         if decrease > 1e-12 * abs(value) and problem.value(candidate) < value - 1e-4 * decrease:
             return candidate
         if halvings == 0:
-            left = problem.full_gradient(candidate)[_free(problem, candidate, low, high)]
-            if np.linalg.norm(left) < 0.5 * size:
+            new_gradient = problem.full_gradient(candidate)[_free(problem, candidate, low, high)]
+            if np.linalg.norm(new_gradient) < 0.5 * gradient_norm:
                 return candidate
     return None
 
@@ -270,41 +270,41 @@ def _free(
     if not np.isfinite(low):
         return np.ones(model.size, dtype=np.bool_)
     gradient = problem.full_gradient(model)
-    held_low = (model <= low + near) & (gradient > 0)
-    held_high = (model >= high - near) & (gradient < 0)
-    return ~(held_low | held_high)
+    at_low = (model <= low + near) & (gradient > 0)
+    at_high = (model >= high - near) & (gradient < 0)
+    return ~(at_low | at_high)
 
 
-def _on_the_sphere(problem: Problem, radius: float, start: Vector) -> tuple[Vector, Problem]:
-    """Compute the minimiser over the ball, if one lies outside, and the problem with penalty + μ.
+def _minimise_over_ball(problem: Problem, radius: float, start: Vector) -> tuple[Vector, Problem]:
+    """Return the minimiser over the ball if that of f is outside, and the problem with penalty + μ.
 
-    ‖w(μ)‖ falls with μ, 1/‖w(μ)‖ nearly linearly, and μ ≤ ‖∇f(0)‖ / radius by convexity. If
-    ‖w(μ)‖ is within the ball for a tiny μ, a shorter minimiser lies inside: μ = 0.
+    ‖w(μ)‖ decreases in μ, 1/‖w(μ)‖ is nearly linear, and μ ≤ ‖∇f(0)‖ / radius by convexity. If w(μ)
+    is inside the ball for a tiny μ, f has a shorter minimiser inside, and μ = 0.
     """
     from scipy.optimize import brentq
 
-    last = [start]
+    warm_start = [start]
 
     def solve(multiplier: float) -> Problem:
-        ridged = problem._changed(penalty=problem.penalty + multiplier, copy=False)
-        last[0] = _newton(ridged, last[0], -np.inf, np.inf)
-        return ridged
+        penalised = problem._copy_with(penalty=problem.penalty + multiplier, copy=False)
+        warm_start[0] = _newton(penalised, warm_start[0], -np.inf, np.inf)
+        return penalised
 
     def excess(multiplier: float) -> float:
         solve(multiplier)
-        return 1.0 / radius - 1.0 / max(float(np.linalg.norm(last[0])), 1e-300)
+        return 1.0 / radius - 1.0 / max(float(np.linalg.norm(warm_start[0])), 1e-300)
 
     largest = float(np.linalg.norm(problem.full_gradient(np.zeros_like(start)))) / radius
     highest, lowest = largest * (1 + 1e-9), 1e-12 * largest
     solve(highest)
     if excess(lowest) <= 0:
-        return last[0], problem
-    ridged = solve(float(brentq(excess, lowest, highest, xtol=1e-15 * largest, rtol=1e-14)))
-    return last[0] * (radius / np.linalg.norm(last[0])), ridged
+        return warm_start[0], problem
+    penalised = solve(float(brentq(excess, lowest, highest, xtol=1e-15 * largest, rtol=1e-14)))
+    return warm_start[0] * (radius / np.linalg.norm(warm_start[0])), penalised
 
 
 def _check_stationary(problem: Problem, model: Vector) -> None:
-    """Warn if a projected gradient step moves w: it minimises f over W only if none does."""
+    """Warn if a projected gradient step moves w, since none moves a minimiser over W."""
     gradient, origin = problem.full_gradient(model), problem.full_gradient(np.zeros_like(model))
     scale = float(np.linalg.norm(gradient) + np.linalg.norm(origin))
     if model.size <= LARGEST_HESSIAN:  # ‖∇f‖² ≤ 2 L f: the size of gradients near w
@@ -316,8 +316,8 @@ def _check_stationary(problem: Problem, model: Vector) -> None:
     residual = float(np.linalg.norm(model - problem.project(model - step * gradient))) / step
     if residual > 1e-6 * scale:
         warnings.warn(
-            f"the optimum has a gradient of {residual:.1e}, so smaller distances and gaps are not "
-            "meaningful. Scale the features or add a penalty.",
+            f"the optimum has a gradient of norm {residual:.1e}, so smaller distances and gaps are "
+            "not meaningful. Scale the features or add a penalty.",
             stacklevel=2,
         )
 
@@ -325,16 +325,16 @@ def _check_stationary(problem: Problem, model: Vector) -> None:
 def _is_unique(problem: Problem, model: Vector, start: Vector, free: NDArray[np.bool_]) -> bool:
     """True if f is known to be strictly convex at w along the free directions.
 
-    Above `LARGEST_HESSIAN` only a penalty counts. A curvature that has nearly vanished since the
-    start does not: distances must not be measured from one of several minimisers.
+    Above `LARGEST_HESSIAN` only a penalty proves that. A curvature that almost vanished between
+    start and w is taken as 0, because no distance may be measured from one of several minimisers.
     """
     if problem.penalty > 0 or not free.any():
         return True
     if model.size > LARGEST_HESSIAN:
         return False
     curvatures = hessian(problem, model)[np.ix_(free, free)]
-    diagonal, before = np.diag(curvatures), np.diag(hessian(problem, start))[free]
-    if (diagonal <= 1e-12 * before).any():
+    diagonal, at_start = np.diag(curvatures), np.diag(hessian(problem, start))[free]
+    if (diagonal <= 1e-12 * at_start).any():
         return False
     units = np.sqrt(diagonal)
     return bool(np.linalg.eigvalsh(curvatures / np.outer(units, units))[0] > SINGULAR)

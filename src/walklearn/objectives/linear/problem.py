@@ -1,11 +1,11 @@
-"""The objective of rows with linear scores: rows and their owners, loss, penalty and domain.
+"""`Problem`: the objective of a linear model, from rows, their owners, loss, penalty and domain.
 
 With N nodes, f(w) = (1/N) Σ_i f_i(w) is minimised over W, where the loss of node i is
 
     f_i(w) = Σ_{rows r of i} c_r ℓ(x_r·w, t_r) + (λ/2)‖w‖²
 
-and c_r depends on `aggregate`: N for the paper's sum over rows ("sum"), N/M for the mean
-over all M rows ("mean"), 1/(rows of i) for the mean over nodes of node means ("node-mean").
+and `aggregate` determines c_r: N for the paper's sum over rows ("sum"), N/M for the mean over
+all M rows ("mean"), and 1/(rows of i) for the mean of the means of the nodes ("node-mean").
 ∇f_i is L_i-Lipschitz with L_i = λ + β λ_max(Σ c_r x_r x_rᵀ): `smoothness_constants`. A row with a
 `sample_weight` s_r counts as s_r rows, in c_r and in the counts that c_r divides by.
 
@@ -76,13 +76,14 @@ class Problem(Objective):
     aggregate
         "sum" (the paper's), "mean" or "node-mean".
     empty_nodes
-        "error", or "relay": a node without rows only forwards the token; its f_i is the penalty.
+        For nodes without rows: "error", or "relay" if they only forward the token. The f_i of a
+        relay is the penalty.
     sample_weight
         Number of rows that each row counts as; 1 by default. Rows of weight 0 are left out. A
         mini-batch draws rows uniformly and scales them by their weights.
     total_rows
-        M for `aggregate="mean"`, if these are not all rows: a node of a network has its rows
-        only, and knows M from the plan. By default the sum of the weights.
+        M for `aggregate="mean"`; by default the sum of the weights. In a network a node has only
+        its own rows, so it takes M from the plan.
     dtype
         Type of the numbers in rows and models: float64, or float32 for half the size.
     assume_finite
@@ -99,7 +100,7 @@ class Problem(Objective):
     (30, 3)
     """
 
-    X: Any  # an array, or a csr_array of SciPy's
+    X: Any  # a NumPy array or a SciPy csr_array
     y: Array
     loss: Loss
     penalty: float
@@ -173,9 +174,9 @@ class Problem(Objective):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the fields, also after unpickling, and make their arrays read-only."""
         for name, value in state.items():
-            object.__setattr__(self, name, _frozen(value))
+            object.__setattr__(self, name, _freeze(value))
         for value in state.get("_shared", {}).values():
-            _frozen(value)
+            _freeze(value)
 
     @property
     def is_sparse(self) -> bool:
@@ -193,7 +194,7 @@ class Problem(Objective):
         return sum(array.nbytes for array in _arrays(self.X))
 
     def dense_rows(self, rows: slice | Array) -> Array:
-        """Return some rows, by a slice or by numbers in the order of `X`, as a dense array."""
+        """Return rows as a dense array, selected by a slice or by their positions in `X`."""
         return np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows])
 
     @property
@@ -214,17 +215,17 @@ class Problem(Objective):
     @shared_property
     def offsets(self) -> NDArray[np.int64]:
         """Node i owns rows offsets[i] to offsets[i + 1]."""
-        return _frozen(np.searchsorted(self.node_of_row, np.arange(self.nodes + 1)))
+        return _freeze(np.searchsorted(self.node_of_row, np.arange(self.nodes + 1)))
 
     @shared_property
     def row_weights(self) -> NDArray[np.float64]:
         """c_r, the weight of each row in the loss of its node."""
         weights = self.sample_weight
         if self.aggregate == "node-mean":
-            return _frozen(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
+            return _freeze(weights / np.bincount(self.node_of_row, weights)[self.node_of_row])
         if self.aggregate == "sum":
-            return _frozen(self.nodes * weights)
-        return _frozen(self.nodes / self.total_rows * weights)
+            return _freeze(self.nodes * weights)
+        return _freeze(self.nodes / self.total_rows * weights)
 
     @shared_property
     def smoothness_constants(self) -> NDArray[np.float64]:
@@ -237,32 +238,33 @@ class Problem(Objective):
 
     @shared_property
     def exact_smoothness(self) -> NDArray[np.float64]:
-        """L_i to the last digits also for sparse rows, as its release for single rows needs it."""
+        """L_i, computed exactly even for sparse rows; a release that protects rows needs it."""
         return self._smoothness(iterate=False) if self.is_sparse else self.smoothness_constants
 
     def _smoothness(self, iterate: bool) -> NDArray[np.float64]:
         X, weights, offsets = self.X, self.row_weights, self.offsets
         squares = self.row_squares if self.is_sparse else np.empty(0)
         largest = largest_eigenvalues(X, weights, squares, offsets, iterate)
-        return _frozen(self.penalty + self.loss.smoothness * largest)
+        return _freeze(self.penalty + self.loss.smoothness * largest)
 
     @shared_property
     def row_squares(self) -> NDArray[np.float64]:
         """‖x_r‖² of each row."""
         with np.errstate(over="ignore"):
             if not self.is_sparse:
-                return _frozen(np.einsum("ra,ra->r", self.X, self.X, dtype=np.float64))
+                return _freeze(np.einsum("ra,ra->r", self.X, self.X, dtype=np.float64))
             entries, starts = self.X.data.astype(np.float64, copy=False), self.X.indptr[:-1]
             filled, squares = np.diff(self.X.indptr) > 0, np.zeros(self.row_count)
             if filled.any():
                 squares[filled] = np.add.reduceat(entries * entries, starts[filled])
-            return _frozen(squares)
+            return _freeze(squares)
 
     def batch_smoothness(self, batch: int) -> NDArray[np.float64]:
         """Return the expected smoothness of ∇f_i estimated from b = `batch` rows, for each node.
 
-        (1 − 1/b) L_i + (1/b) L, with L that of the n_i-fold of its longest row (Gower et al. 2019,
-        for draws with replacement). L_i for nodes with at most b rows, which are all used.
+        It is (1 − 1/b) L_i + (1/b) L, where L is the smoothness if all rows of the node equalled
+        its longest row (Gower et al. 2019, drawing with replacement). A node with at most b rows
+        uses all of them, so it is L_i.
 
         >>> problem = Problem([[1.0], [3.0]], [1.0, -1.0], node_of_row=[0, 0], aggregate="mean")
         >>> problem.smoothness_constants, problem.batch_smoothness(1)
@@ -271,19 +273,19 @@ class Problem(Objective):
         counts = np.diff(self.offsets)
         longest = np.zeros(self.nodes)
         np.maximum.at(longest, self.node_of_row, self.row_squares * self.row_weights)
-        alone = self.penalty + self.loss.smoothness * counts * longest
+        worst_case = self.penalty + self.loss.smoothness * counts * longest
         share = np.where(counts > batch, 1.0 / batch, 0.0)
-        return np.asarray((1.0 - share) * self.smoothness_constants + share * alone)
+        return np.asarray((1.0 - share) * self.smoothness_constants + share * worst_case)
 
     @shared_property
     def importance(self) -> NDArray[np.float64]:
-        """L_i, and for a relay the smallest L_i of the nodes with rows."""
+        """L_i; a relay, which has no rows, gets the smallest L_i of the other nodes."""
         empty = np.diff(self.offsets) == 0
         smallest = self.smoothness_constants[~empty].min()
-        return _frozen(np.where(empty, smallest, self.smoothness_constants))
+        return _freeze(np.where(empty, smallest, self.smoothness_constants))
 
     def value(self, w: ArrayLike) -> float:
-        """Compute f(w), with the penalty, for a model inside or outside the domain.
+        """Compute f(w), including the penalty, even if w is outside the domain.
 
         >>> from walklearn.objectives.linear.losses import Squared
         >>> Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), penalty=2.0).value([1.0])  # ½ + 1
@@ -294,59 +296,59 @@ class Problem(Objective):
         return total / self.nodes + 0.5 * self.penalty * float(np.dot(w, w))
 
     def sample_start(self, rng: np.random.Generator) -> Array:
-        """Draw the first model uniformly from the domain; 0 if it is unbounded.
+        """Draw the initial model uniformly from the domain; it is 0 if the domain is unbounded.
 
-        If a subclass overrides `start`, it is the first model.
+        If a subclass overrides `start`, that is the initial model.
         """
         if type(self).start is not Objective.start:
             return self.start
         return self.domain.sample(self.size, rng).astype(self.dtype)
 
     def project(self, w: Array) -> Array:
-        """Return the model of the domain that is nearest to w."""
+        """Project w onto the domain."""
         return self.domain.project(w)
 
     def full_gradient(self, w: ArrayLike) -> Array:
-        """Compute ∇f(w), with λw, as a flat array."""
+        """Compute ∇f(w), including λw, as a flat array."""
         w, scale = self._flat(w), 1.0 / self.nodes
         parts = (self._weighted_gradient(rows, w, scale) for rows in self._blocks())
         return np.asarray(sum(parts) + self.penalty * w)
 
     def local_value(self, node: int, w: ArrayLike, draws: Draws = ()) -> float:
         """Compute φ_i(w), the loss of one node without the penalty, or estimate it from draws."""
-        rows, scale = self._drawn(node, draws)
+        rows, scale = self._select_rows(node, draws)
         return scale * self._weighted_value(rows, self._flat(w))
 
     def gradient(self, node: int, w: ArrayLike, draws: Draws = ()) -> Array:
         """Compute ∇φ_i(w), the gradient of one node without λw, or an unbiased estimate of it.
 
         draws: uniform numbers in [0, 1), one for each row of a mini-batch, which is drawn with
-        replacement. All rows are used without draws, and if the node has no more rows than draws.
+        replacement. With no draws, or at least as many draws as rows, all rows are used.
 
         >>> from walklearn.objectives.linear.losses import Squared
         >>> problem = Problem([[1.0], [3.0]], [1.0, 2.0], loss=Squared(), node_of_row=[0, 0])
         >>> problem.gradient(0, [1.0]), problem.gradient(0, [1.0], [0.9])  # 0 + 3, 2 · 3
         (array([3.]), array([6.]))
         """
-        rows, scale = self._drawn(node, draws)
+        rows, scale = self._select_rows(node, draws)
         return self._weighted_gradient(rows, self._flat(w), scale)
 
     def linear_rows(self, node: int, draws: Draws = ()) -> LinearRows:
-        """Return indices of rows of a node, the rows times c_r, and a function for their slopes.
+        """Return the indices of a node's rows, the rows times c_r, and a function for their slopes.
 
-        A mini-batch may repeat rows. The function returns the derivatives of the losses by the
-        scores at a model, shape (rows,), or (rows, K) for `Softmax`. Without draws ∇φ_i(w) is
-        slopes(w).T @ x, flat.
+        A mini-batch may repeat rows. The function returns the derivatives of the losses with
+        respect to the scores, shape (rows,), or (rows, K) for `Softmax`. Without draws ∇φ_i(w) is
+        slopes(w).T @ x, flattened.
 
         >>> problem = Problem([[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0], node_of_row=[0, 0])
         >>> rows, x, slopes = problem.linear_rows(0)
         >>> slopes(np.zeros(2)) @ x, problem.gradient(0, np.zeros(2))
         (array([-0.5,  1. ]), array([-0.5,  1. ]))
         """
-        chosen, _ = self._drawn(node, draws)
+        chosen, _ = self._select_rows(node, draws)
         X, y, weights = self.X[chosen], self.y[chosen], self.row_weights[chosen]
-        places = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
-        rows = places - self.offsets[node]
+        positions = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
+        rows = positions - self.offsets[node]
         if self.is_sparse:
             x = X.copy()
             x.data = x.data * np.repeat(weights, np.diff(x.indptr))
@@ -365,14 +367,14 @@ class Problem(Objective):
         rows = self.rows_of(node)
         return int(rows.stop - rows.start)
 
-    def row_gradients(self, node: int, w: ArrayLike, some: slice = slice(None)) -> Array:
+    def row_gradients(self, node: int, w: ArrayLike, part: slice = slice(None)) -> Array:
         """Compute ω_r ∇ℓ(x_r·w, t_r) for each row of a node in doubles, shape (rows, size).
 
-        `row_factor` times their sum over all rows is `gradient`. some: a slice of the node's rows
+        `row_factor` times their sum over all rows is `gradient`. part: a slice of the node's rows
         with step 1.
         """
         all_rows = self.rows_of(node)
-        chosen = range(all_rows.start, all_rows.stop)[some]
+        chosen = range(all_rows.start, all_rows.stop)[part]
         w, rows = self._flat(w).astype(np.float64, copy=False), slice(chosen.start, chosen.stop)
         X = self.dense_rows(rows).astype(np.float64, copy=False)
         slopes = self.loss.slope(scores(X, w), self.y[rows]).reshape(len(X), self.outputs)
@@ -392,20 +394,21 @@ class Problem(Objective):
 
     @shared_property
     def solution(self) -> Optimum:
-        """w*, f* and whether w* is unique, computed once. NoMinimiserError if there is none."""
+        """w*, f* and the uniqueness of w*, computed once; a NoMinimiserError if there is no w*."""
         return optimum_of(self)
 
     def optimum(self) -> Array:
-        """Return w*, the minimiser. NoMinimiserError if there is none."""
+        """Return w*, the minimiser, or raise a NoMinimiserError if there is none."""
         return self.solution.model.reshape(-1)
 
     def decreases_forever_along(self, model: ArrayLike) -> bool:
-        """True if f falls without limit in this direction, so that there is no best model.
+        """True if f keeps decreasing in this direction, so it has no minimiser.
 
-        It gives every row a positive margin, and neither a penalty nor the domain bounds it.
+        That is the case for a logistic or softmax loss without a penalty over an unbounded domain
+        if the direction gives every row a positive margin.
 
-        >>> apart = Problem([[1.0], [-2.0]], [1.0, -1.0])
-        >>> apart.decreases_forever_along([3.0]), apart.decreases_forever_along([-3.0])
+        >>> separable = Problem([[1.0], [-2.0]], [1.0, -1.0])
+        >>> separable.decreases_forever_along([3.0]), separable.decreases_forever_along([-3.0])
         (True, False)
         """
         return decreases_forever(self, self._flat(model))
@@ -413,26 +416,26 @@ class Problem(Objective):
     def with_owners(self, node_of_row: ArrayLike, nodes: int | None = None) -> Problem:
         """Return the problem with other owners of its rows, in the order of its `X`.
 
-        Unless the aggregate is "node-mean", owners do not change f, and w* is computed only once
-        for the two problems. NoMinimiserError if it does not exist.
+        Unless the aggregate is "node-mean", f does not depend on the owners, so the two problems
+        share w*. A NoMinimiserError is raised if there is none.
         """
-        moved = self._changed(node_of_row=node_of_row, nodes=nodes)
+        problem = self._copy_with(node_of_row=node_of_row, nodes=nodes)
         if self.aggregate != "node-mean":
-            moved.__dict__["solution"] = self.solution
-        return moved
+            problem.__dict__["solution"] = self.solution
+        return problem
 
-    def _changed(self, **changes: Any) -> Problem:
+    def _copy_with(self, **changes: Any) -> Problem:
         """Return a copy with some arguments changed."""
         settings = {item.name: getattr(self, item.name) for item in fields(self)}
-        changed = Problem(**settings | {"assume_finite": True} | changes)
-        return changed.with_batch(self.draws) if self.draws else changed
+        copy = Problem(**settings | {"assume_finite": True} | changes)
+        return copy.with_batch(self.draws) if self.draws else copy
 
     def describe(self) -> dict[str, Any]:
         """Return the facts and a digest of the data, as JSON values."""
         return self.facts() | {"data_sha256": self._digest}
 
     def facts(self) -> dict[str, Any]:
-        """Return `describe` without the digest, which could confirm a guess of the rows."""
+        """Return `describe` without the digest, by which a guess of the rows could be confirmed."""
         return {
             "rows": self.row_count,
             "total_rows": self.total_rows,
@@ -471,20 +474,20 @@ class Problem(Objective):
     def _flat(self, model: ArrayLike) -> Array:
         return np.asarray(model).reshape(self.size)
 
-    def _drawn(self, node: int, draws: Draws) -> tuple[slice | Array, float]:
-        """Return the places of a mini-batch in `X`, and the number of rows that each stands for.
+    def _select_rows(self, node: int, draws: Draws) -> tuple[slice | Array, float]:
+        """Return the positions of a mini-batch in `X`, and the factor for the sum over it.
 
-        All rows of the node if there are no draws, or at least as many as rows.
+        With no draws, or at least as many draws as rows, these are all rows of the node.
         """
         rows = self.rows_of(node)
         count = rows.stop - rows.start
         if not len(draws) or count <= len(draws):
             return rows, 1.0
-        places = np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)
-        return rows.start + places, count / len(draws)
+        positions = np.minimum((np.asarray(draws) * count).astype(np.int64), count - 1)
+        return rows.start + positions, count / len(draws)
 
     def _blocks(self) -> Iterator[slice]:
-        """Yield slices of all rows, as long as is fastest."""
+        """Yield slices that cover all rows; their length is the fastest one."""
         at_once = self.row_count if self.is_sparse else ROWS_AT_ONCE
         for first in range(0, self.row_count, at_once):
             yield slice(first, min(first + at_once, self.row_count))
@@ -499,14 +502,14 @@ class Problem(Objective):
         return np.asarray((slopes.T * (scale * weights)) @ X).reshape(-1)
 
 
-def _frozen(value: T) -> T:
+def _freeze(value: T) -> T:
     for array in _arrays(value):
         array.setflags(write=False)
     return value
 
 
 def _arrays(value: Any) -> tuple[Array, ...]:
-    """Return the arrays in a value: one, three of sparse rows, none of anything else."""
+    """Return the arrays in a value: one of an array, three of sparse rows, otherwise none."""
     if isinstance(value, np.ndarray):
         return (value,)
     return (value.data, value.indices, value.indptr) if is_sparse(value) else ()
