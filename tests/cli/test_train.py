@@ -381,6 +381,20 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert trained["privacy"]["epsilon"] is None
 
 
+@pytest.mark.parametrize("asked", [(), (*PRIVATE, "--scale", "*=0,1")])
+def test_training_gives_a_reason_for_each_choice(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    table = pd.DataFrame(np.random.default_rng(1).normal(size=(90, 31))).add_prefix("column_")
+    table["y"] = np.where(table["column_0"] > 0, "yes", "no")
+    table.to_csv(tmp_path / "wide.csv", index=False)
+    command = ("train", tmp_path / "wide.csv", "--target", "y", *asked, "--seed", "1", "--out")
+    text = " ".join(invoke_ok(*command, tmp_path / "text", "--verbose").stdout.split())
+    reasons = json.loads(invoke_ok(*command, tmp_path / "json", "--json").stdout)["reasons"]
+    assert len(reasons) == 9
+    for reason in reasons:
+        assert f"- {reason}" in text, reason
+    assert reasons[0] not in invoke_ok(*command, tmp_path / "short").stdout
+
+
 @pytest.mark.parametrize("asked", [(), ("--feature-bound", "8"), (*PRIVATE, *SCALES), CONSTANTS])
 def test_values_in_a_file_do_not_affect_the_advice(
     place: Path, tmp_path: Path, asked: tuple[str, ...]

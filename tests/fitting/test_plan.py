@@ -35,6 +35,23 @@ def problem_of(rows_of_node: list[int], seed: int, **settings: Any) -> wl.Proble
     return wl.Problem(X, y, node_of_row=owners, **settings)
 
 
+@pytest.mark.parametrize(
+    "asked", [{}, {"update": "sgd"}, {"walk": "weighted", "steps": 5}, {"laziness": 0.2}, TOTAL]
+)
+def test_every_choice_has_a_reason_and_the_facts_are_shown(asked: dict[str, Any]) -> None:
+    settings: Any = {"graph": GRAPH, "row_length": 5.5, **asked}
+    X, y = wl.datasets.breast_cancer()
+    plan = wl.RandomWalkClassifier(**settings).resolve(X, y, np.arange(len(X)) % 60)
+    assert [each.choice for each in plan.reasons] == [
+        "graph", "walk", "laziness", "model", "update", "step", "updates", "stop", "loss",
+    ]  # fmt: skip
+    text = str(plan)
+    assert "60 nodes, 569 rows, 30 features, row length 5.5" in text
+    for reason in plan.reasons:
+        assert str(reason) in text
+        assert reason.because.endswith(".")
+
+
 def test_laziness_is_chosen_exactly_where_the_walk_alternates() -> None:
     for graph, laziness in ((wl.graphs.ring(20), 0.1), (wl.graphs.ring(21), 0.1), (GRAPH, 0.0)):
         plan = advise(graph, PublicFacts(graph.node_count))

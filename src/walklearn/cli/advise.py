@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from walklearn.cli.console import WIDTH, Console, with_console, wrapped_sentences
+from walklearn.cli.console import WIDTH, Console, print_reasons, with_console
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
     PENALTY,
@@ -88,8 +88,8 @@ def advise(data: Path | None, console: Console, **options: Any) -> None:
     if console.verbose:
         if plan.comparison is not None:
             console.print(f"\n{plan.comparison}")
-        reasons = wrapped_sentences([str(reason) for reason in plan.reasons])
-        console.print(f"\nBecause:\n{reasons}")
+        console.print()
+        print_reasons(console, plan)
     else:
         console.print("The reasons: --verbose.")
     console.print(f"\nTrain with: walklearn train ... {_train_options(plan, options)}")

@@ -22,13 +22,16 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from walklearn.cli.user_errors import report_user_errors
 from walklearn.progress import show_progress
 from walklearn.wording import aligned
+
+if TYPE_CHECKING:
+    from walklearn.fitting.plan import FitPlan
 
 WIDTH = 88  # of wrapped text
 
@@ -125,6 +128,12 @@ def with_console(command: Callable[..., None]) -> Callable[..., None]:
     for option in _OPTIONS:
         wrapped = option(wrapped)
     return wrapped
+
+
+def print_reasons(console: Console, plan: FitPlan) -> None:
+    """Print the reason for each choice of a plan if --verbose was passed."""
+    if console.verbose:
+        console.print(f"Because:\n{wrapped_sentences([str(each) for each in plan.reasons])}")
 
 
 def wrapped_sentences(sentences: Sequence[str]) -> str:

@@ -157,6 +157,7 @@ def train(
         if interrupted is not None:
             check_plan(out, interrupted, fit.plan)
         # Warnings and costs come before the run is charged.
+        console.document["reasons"] = [str(reason) for reason in fit.plan.reasons]
         for line in fit.summary:
             console.log(line)
         for note in notes_on_plan(fit.plan, estimator.graph, fit.problem):
@@ -174,7 +175,7 @@ def train(
         remedy = "The same command with --resume continues from there."
     trained.model.with_details(details).save(out, overwrite=force or resume)
     console.document |= {"out": str(out), **document_of(trained, console.notes)}
-    print_result(console, trained, out)
+    print_result(console, trained, out, fit.plan)
     if trained.model.details.get("interrupted"):
         updates = plural(trained.model.updates, "update")
         console.note(f"interrupted: {out} contains the model after {updates}. {remedy}")

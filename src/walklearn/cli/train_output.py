@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from walklearn.cli.console import WIDTH, Console, wrapped_sentences
+from walklearn.cli.console import WIDTH, Console, print_reasons, wrapped_sentences
 
 if TYPE_CHECKING:
     from walklearn.estimators.mlflow_callback import Logged
@@ -129,8 +129,8 @@ def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:
     return document | {"private_to_the_owner": owners} | public
 
 
-def print_result(console: Console, trained: Trained, out: Path) -> None:
-    """Print the scores of a model, and its privacy."""
+def print_result(console: Console, trained: Trained, out: Path, plan: FitPlan) -> None:
+    """Print the scores of a model, its privacy, and the reasons of its plan."""
     from walklearn.wording import plural
 
     model, details = trained.model, {**trained.model.details, **trained.owners}
@@ -170,6 +170,7 @@ def print_result(console: Console, trained: Trained, out: Path) -> None:
         lines.append("\n" + location_of(trained.logged))
     for line in lines:
         console.print(line)
+    print_reasons(console, plan)
     console.print(f"\nThe model is in {out}. Next: walklearn predict {quote(str(out))} new.csv")
 
 

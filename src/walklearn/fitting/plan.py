@@ -396,7 +396,13 @@ class FitPlan:
         undisclosed = IN_THE_CLEAR if reveals_rows(self.walk) else "not disclosed"
         until = f"until convergence, at most {self.stop.max_steps:,}"
         length = f"{self.stop.steps:,}" if self.stop.steps else until
+        facts = self.facts
+        known = [plural(facts.nodes, "node")]
+        known += [] if facts.rows is None else [f"{facts.rows:,.9g} rows"]
+        known += [] if facts.features is None else [plural(facts.features, "feature")]
+        known += [] if facts.row_length is None else [f"row length {facts.row_length:.3g}"]
         return [
+            ("facts", ", ".join(known)),
             ("graph", repr(self.graph)),
             ("walk", repr(self.walk)),
             ("model", IN_THE_CLEAR if self.noise is None else str(self.noise)),

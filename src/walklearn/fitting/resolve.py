@@ -67,11 +67,12 @@ LAZINESS = 0.1
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 3e-3, 1e-4
 VISITS = 5  # updates for each node with new rows in a call of partial_fit
 AS_ASKED = "as asked for."
+CHOICES = ("graph", "walk", "laziness", "model", "update", "step", "updates", "stop", "loss")
 ABOUT_SAGA = (
     "Saga, because it converges to the minimiser, whereas SGD only comes close. Each node keeps "
-    "one number per row and class, and the token carries the sum of gradients beside the model. "
-    "Saga finds its own step."
+    "one number per row and class, and the token carries the sum of gradients beside the model."
 )
+_TARGETS = {"number": "numbers", "sign": "one of two classes", "class": "one of several classes"}
 
 
 def advise(
@@ -192,7 +193,6 @@ def resolve(
     if noise is not None:
         check_protectable(walk)
     update = case.choose_update(walk, budget_plan)
-    case.explain("model", _about_model(privacy, noise, budget_plan))
     steps = case.choose_length(update, budget_plan)
     converges = update is not None and update.converges
     tolerance = GRADIENT_TOLERANCE if converges else LOSS_TOLERANCE
@@ -207,10 +207,15 @@ def resolve(
         tolerance=tolerance if request.tol is None else request.tol,
         average=average, is_stream=partial,
     )  # fmt: skip
+    case.explain("graph", _about_graph(graph))
+    case.explain("model", _about_model(privacy, noise, budget_plan))
+    case.explain("stop", _about_stop(stop, converges, request.is_private))
+    case.explain("loss", f"{loss!r} is for targets that are {_TARGETS[loss.takes]}.")
     return FitPlan(
         graph, walk, update, Protection() if noise is None else noise, stop, loss,
         request.penalty, request.domain, request.aggregate, request.intercept, request.batch,
-        privacy, facts, tuple(case.reasons), budget_plan, comparison,
+        privacy, facts, tuple(Reason(choice, case.reasons[choice]) for choice in CHOICES),
+        budget_plan, comparison,
         steps_asked=(None if partial else request.steps, request.max_steps),
     )  # fmt: skip
 
@@ -225,11 +230,11 @@ class _Case:
     graph: Graph
     problem: Problem | None
     partial: bool
-    reasons: list[Reason] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
 
     def explain(self, choice: str, because: str) -> None:
         """Note the reason for a choice."""
-        self.reasons.append(Reason(choice, because))
+        self.reasons[choice] = because
 
     def choose_walk(self, budget_plan: BudgetPlan | None) -> tuple[Walk, Comparison | None]:
         """Return the walk with its mechanism and laziness, and the comparison of mechanisms."""
@@ -250,7 +255,11 @@ class _Case:
             laziness, because = choose_laziness(self.graph)
             inner: Any = walk.innermost
             walk = walk.with_innermost(replace(inner, laziness=laziness))
-            self.explain("laziness", because)
+        elif getattr(walk.innermost, "laziness", 0.0):
+            because = AS_ASKED
+        else:
+            because = "none, because a token that stays reaches no other node."
+        self.explain("laziness", because)
         return walk, comparison
 
     def bounds(self) -> tuple[float, float]:
@@ -358,6 +367,7 @@ class _Case:
     def choose_update(self, walk: Walk, budget_plan: BudgetPlan | None) -> Update | None:
         """Return the update; None for `Sgd` with a step that depends on what the nodes disclose."""
         request, chosen = self.request, self.request.update
+        self.explain("step", "found by the update on its walk.")
         if chosen == "auto":
             if request.is_private:
                 because = "SGD, because memory would disclose gradients and curvature unprotected."
@@ -374,6 +384,8 @@ class _Case:
         if chosen == Sgd.name:
             return self.gradient_steps(walk, budget_plan)
         update: Update = UPDATES.by_name(chosen)() if isinstance(chosen, str) else chosen
+        if getattr(update, "step_size", None) is not None:
+            self.explain("step", AS_ASKED)
         if self.partial and update.converges:
             raise ValueError(
                 f"partial_fit takes gradient steps on a stream of rows, and {update!r} converges "
@@ -424,7 +436,7 @@ class _Case:
             steps = VISITS * int(np.count_nonzero(np.diff(self.problem.offsets)))
             because = f"{VISITS} for each node with rows, which come as a stream."
         elif not request.is_private:
-            because = "until the model has converged."
+            because = "as many as convergence needs."
         else:
             steps = request.max_steps or max_steps(nodes, False)
             if budget_plan is None:
@@ -451,6 +463,25 @@ def choose_laziness(graph: Graph) -> tuple[float, str]:
         f"{LAZINESS}, because it raises the spectral gap from {plain:.3g} to {lazy:.3g}: the walk "
         f"{'nearly ' * (plain > 0)}alternates between two sides of the graph."
     )
+
+
+def _about_graph(graph: Graph) -> str:
+    if not graph.family:
+        return "as given, because the network is no choice of a plan."
+    return f"of the family {graph.family[0]!r}, as asked for or by default."
+
+
+def _about_stop(stop: Stopping, converges: bool, is_private: bool) -> str:
+    if stop.steps is not None:
+        why = ", because a check of convergence would reveal rows" * is_private
+        return f"after {plural(stop.steps, 'update')}{why}."
+    until = (
+        f"the known gradient is at most {stop.tolerance:g} · penalty · ‖w‖ for a whole round"
+        if converges
+        else f"a doubling of the walk changes the loss by less than {stop.tolerance:g} of the "
+        "loss of a model of zeros"
+    )
+    return f"when {until}, or after {plural(stop.max_steps, 'update')}."
 
 
 def _about_model(
