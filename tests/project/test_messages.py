@@ -364,7 +364,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
     "no minimiser": (
         lambda: wl.Problem(X, Y).solution,
         "the objective has no minimiser: the classes can be separated by a hyperplane, there is "
-        "no penalty and the domain is unbounded, so the loss falls without limit as the model "
+        "no penalty and the domain is unbounded, so the loss keeps decreasing as the model "
         "grows. Use a positive penalty or a bounded domain (in Python: "
         "domain=domains.Ball(10.0))."),
     "laziness 1": (
