@@ -106,6 +106,16 @@ def test_a_model_cannot_be_changed() -> None:
             copied.weights = 3
 
 
+def test_a_model_shares_no_dictionary_with_its_maker() -> None:
+    """Its claim would otherwise change when the maker's dictionary does."""
+    privacy = {"private": True, "epsilon": 1.0, "delta": 1e-5, "unit": "rows", "adversary": "all"}
+    model = model_of("squared", privacy=privacy, target=3)
+    privacy["epsilon"] = 9.0
+    assert model.claim.epsilon == 1.0
+    assert model_of("squared", privacy=None).privacy == {}
+    assert model.target == "3"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_directory_gives_the_model_back(kind: str, tmp_path: Path) -> None:
     model = model_of(
@@ -328,6 +338,11 @@ def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         Model(settings.pop("weights"), settings.pop("average"), **settings)
+
+
+def test_too_few_weights_for_the_classes_are_named() -> None:
+    with pytest.raises(ValueError, match=r"weights must have shape \(3, 1\) .*got \(2,\)"):
+        Model([1.0, 2.0], [1.0, 2.0], loss="logistic", classes=[1, 2, 3])
 
 
 def test_wrong_features_are_named() -> None:

@@ -84,8 +84,11 @@ class Model:
 
     def __post_init__(self, columns: Encoding | Sequence[str] | None) -> None:
         known = vars(self)  # the fields themselves are frozen
-        for name, kind in {"intercept": bool, "penalty": float, "updates": int}.items():
+        kinds = {"intercept": bool, "penalty": float, "updates": int, "target": str}
+        for name, kind in kinds.items():
             known[name] = kind(known[name])
+        for name in ("privacy", "ledger", "details"):  # the maker may change its dictionaries
+            known[name] = dict(known[name] or {})
         check_choice("iterate", self.iterate, Iterate)
         rows = 1
         if self.classes is not None:
@@ -95,7 +98,7 @@ class Model:
         self._check_classes()
         arrays = {name: np.array(known[name], dtype=np.float64) for name in ("weights", "average")}
         if not isinstance(columns, Encoding):
-            count = arrays["weights"].size // rows - self.intercept
+            count = max(1, arrays["weights"].size // rows - self.intercept)
             columns = Encoding.of_numbers(count if columns is None else columns)
         known["encoding"] = columns
         size = columns.feature_count + self.intercept
