@@ -35,7 +35,8 @@ JOBS = {
         "read_rows(path, target='y')",
     ),
     "with care": (
-        "from walklearn.tables import csv_file, read_rows; csv_file.LARGE = float('inf')",
+        "from walklearn.tables import csv_file, read_rows; "
+        "csv_file.MIN_BYTES_FOR_ARROW = float('inf')",
         "read_rows(path, target='y')",
     ),
 }

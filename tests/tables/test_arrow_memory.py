@@ -20,7 +20,7 @@ trace = Trace.load(sys.argv[1])
 READ = """
 import sys
 from walklearn.tables import csv_file, read_table
-csv_file.LARGE = 0
+csv_file.MIN_BYTES_FOR_ARROW = 0
 numbers = read_table(sys.argv[1])["a"]
 """
 

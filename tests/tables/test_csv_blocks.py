@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from walklearn import progress
 from walklearn.tables import DataError, csv_blocks, csv_file
-from walklearn.tables.csv_blocks import NotPlain
+from walklearn.tables.csv_blocks import NotPlainError
 from walklearn.tables.csv_file import read_csv
 
 
@@ -25,7 +25,7 @@ from walklearn.tables.csv_file import read_csv
 def reading(*, in_blocks: bool, size: int = 60) -> Iterator[None]:
     """Every file counts as large, or none; blocks of few bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_file, "LARGE", 0 if in_blocks else sys.maxsize)
+        patch.setattr(csv_file, "MIN_BYTES_FOR_ARROW", 0 if in_blocks else sys.maxsize)
         patch.setattr(csv_file, "ROWS_AT_ONCE", 3)
         patch.setattr(csv_blocks, "BYTES_AT_FIRST", size)
         patch.setattr(csv_blocks, "BYTES_AT_ONCE", size)
@@ -46,7 +46,7 @@ def outcome(path: Path, delimiter: str | None, text: list[str]) -> Any:
             columns[name] = cells.dtype, [(type(cell), repr(cell)) for cell in cells.tolist()]
         except DataError as error:
             columns[name] = str(error)
-    return columns, [table.place(row) for row in range(table.row_count)]
+    return columns, [table.name_row(row) for row in range(table.row_count)]
 
 
 def check_same(content: bytes, delimiter: str | None = None, text: tuple[str, ...] = ()) -> Any:
@@ -180,7 +180,7 @@ def test_usual_files_are_read_by_pyarrow(
         table = read_csv(path)
     assert table["number"].tolist() == [1.5, 2.0, 3.0, 4.0] * 50
     assert table["text"].tolist() == ["Rome, Italy", "two\nlines", 'say "hi"', "Oslo"] * 50
-    assert [table.place(row).partition("(")[2] for row in range(6)] == [
+    assert [table.name_row(row).partition("(")[2] for row in range(6)] == [
         "line 2)", "line 3)", "line 5)", "line 7)", "line 8)", "line 9)"
     ]  # fmt: skip
     with pytest.raises(DataError, match=r"row 1 .*is missing \('NA'\) \(150 such rows"):
@@ -199,7 +199,7 @@ def test_without_pyarrow_pythons_reader_is_used(
 
 def test_files_that_are_not_plain_are_refused() -> None:
     for content in (b"a\rb\n", b'a"b"\n', b'"a" ,b\n', b'a, "b"\n', b"a\0\n", b'"a\n', b"a"):
-        with pytest.raises(NotPlain):
+        with pytest.raises(NotPlainError):
             csv_blocks.check_plain(content, ",")
     assert csv_blocks.check_plain(b'"a","b ""c"", d"\r\n', ",").tolist()[:3] == [0, 2, 4]
 

@@ -140,8 +140,8 @@ def test_unused_columns_may_be_broken(tmp_path: Path) -> None:
         table["note"]
     some = table.rows(np.array([1, 2]))
     assert some["age"].tolist() == [2.0, 3.0]
-    assert some.place(1).endswith("row 3 (line 4)")
-    assert some.rows(np.array([1])).place(0).endswith("row 3 (line 4)")
+    assert some.name_row(1).endswith("row 3 (line 4)")
+    assert some.rows(np.array([1])).name_row(0).endswith("row 3 (line 4)")
 
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -327,9 +327,7 @@ def test_mistakes_in_edge_lists(tmp_path: Path, text: str, message: str) -> None
 
 def test_nodes_counted_from_0_and_edges_from_1(tmp_path: Path) -> None:
     path = write(tmp_path, "1 2\n2 3\n3 1\n", "e.txt")
-    with pytest.raises(
-        DataError, match=r"row 2: node '0' .* nodes are 1 to 3. The rows count .* 0"
-    ):
+    with pytest.raises(DataError, match=r"row 2: node '0' .* nodes are 1 to 3. Rows number .* 0"):
         read_network(path, [1, 2, 0])
     with pytest.raises(DataError, match=r"row 1: node '7' .* 1 to 3. Add its edges"):
         read_network(path, [1, 7])

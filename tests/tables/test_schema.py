@@ -13,7 +13,7 @@ from walklearn.cli.data_options import declared_by
 from walklearn.files.checked_table import CheckedTable
 from walklearn.tables import read_rows
 from walklearn.tables.encoding import Column, Encoding
-from walklearn.tables.schema import Schema, read_column, written_column
+from walklearn.tables.schema import Schema, column_to_dict, read_column
 
 TEXT = """
 ["*"]
@@ -112,12 +112,12 @@ def test_columns_that_fill_a_small_part_of_a_range() -> None:
     table = {"count": counts, "even": even, "city": np.array(["Oslo", "Rome"] * 2000)}
     ranges = {"count": {"range": (0, counts.max())}, "even": {"range": (0, 1)}}
     for sparse in (False, True):
-        encoding = Schema.of(ranges).applied(Encoding.of_table(table))
+        encoding = Schema.of(ranges).apply_to(Encoding.of_table(table))
         X = encoding.encode(table)
-        assert encoding.crushed(csr_array(X) if sparse else X) == ["count"]
+        assert encoding.narrow_columns(csr_array(X) if sparse else X) == ["count"]
     typical = {"count": {"centre": 2, "spread": 3}, "even": {"range": (0, 1)}}
-    encoding = Schema.of(typical).applied(Encoding.of_table(table))
-    assert encoding.crushed(encoding.encode(table)) == []
+    encoding = Schema.of(typical).apply_to(Encoding.of_table(table))
+    assert encoding.narrow_columns(encoding.encode(table)) == []
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_columns_that_fill_a_small_part_of_a_range() -> None:
     [Column("a", ("x", "y")), Column("a", None, 0.1, 0.3, 1.7), Column("a", None, -5.0, 1e-3, 1.0)],
 )
 def test_written_columns_are_read_back(column: Column) -> None:
-    assert read_column("a", CheckedTable(written_column(column))) == column
+    assert read_column("a", CheckedTable(column_to_dict(column))) == column
     with pytest.raises(ValueError, match="needs a cut_off"):
-        written_column(Column("a"))
+        column_to_dict(Column("a"))

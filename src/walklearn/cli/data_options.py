@@ -18,7 +18,7 @@ import click
 from walklearn.cli.data_warnings import plain_texts
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.tables.encoding import Column, Encoding
-from walklearn.tables.schema import CUT_OFF, OTHERS, Schema, from_rows_message, of_range
+from walklearn.tables.schema import CUT_OFF, OTHERS, Schema, column_of_range, from_rows_message
 from walklearn.tables.target_scale import TargetScale
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class DataOptions:
                 "column that names the node that owns a row, or a graph with a node for each row "
                 "(--graph erdos-renyi)."
             )
-        return place_rows(graph, rows.nodes, count, seed, name_row=rows.place)
+        return place_rows(graph, rows.nodes, count, seed, name_row=rows.name_row)
 
     def estimator(
         self, task: Task, rows: Rows, options: dict[str, Any], seed: int, **parameters: Any
@@ -219,7 +219,7 @@ def _column(option: str, text: str) -> Column:
     if not name or not math.isfinite(first) or not smallest < second < math.inf:
         raise ValueError(f"{option} {text!r} is not of the form {option} {_EXAMPLES[option]}.")
     if option == "--range":
-        return of_range(name, first, second)
+        return column_of_range(name, first, second)
     return Column(name, None, first, second, CUT_OFF)
 
 

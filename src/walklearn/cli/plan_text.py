@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from walklearn.files.checked_table import toml_text
 from walklearn.objectives.linear.domains import Everywhere
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
-from walklearn.tables.schema import toml_key, written_column
+from walklearn.tables.schema import column_to_dict, toml_key
 from walklearn.walks import WALKS
 from walklearn.wording import either, often, plural
 
@@ -96,7 +96,7 @@ def text_of(
             "reclaim_after_seconds": 2 * wait,
             "resume_after_seconds": 4 * wait,
         },
-        **{f"columns.{toml_key(each.name)}": written_column(each) for each in encoding.columns},
+        **{f"columns.{toml_key(each.name)}": column_to_dict(each) for each in encoding.columns},
     }
     lines = [_HEADER]
     for name, table in tables.items():
@@ -171,7 +171,7 @@ def _timeouts(plan: Plan) -> str:
 def notes(plan: Plan) -> list[str]:
     """Return notes on choices that may be mistakes."""
     visits, plain = plan.updates / plan.nodes, [
-        c.name for c in plan.encoding.columns if c.categories is None and c.as_it_is
+        c.name for c in plan.encoding.columns if c.categories is None and c.is_identity
     ]  # fmt: skip
     is_open = not plan.privacy.protects_model and not plan.reveals_rows
     remarks = {

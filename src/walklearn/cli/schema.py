@@ -22,7 +22,7 @@ from walklearn.cli.data_options import (
 )
 from walklearn.files.checked_table import toml_text
 from walklearn.tables import read_table
-from walklearn.tables.encoding import Encoding, is_crushed
+from walklearn.tables.encoding import Encoding, is_narrow
 from walklearn.tables.schema import toml_key
 from walklearn.wording import plural
 
@@ -98,6 +98,6 @@ def _entry(name: str, cells: NDArray[Any], categories: Sequence[str] | None = No
         lines.append(f"centre = {float(cells.mean()):.3g}")
         lines.append(f"spread = {deviation or 1.0:.3g}")
         lines.append(f"# range = [{low:.3g}, {high:.3g}]")
-        if is_crushed(deviation, (high - low) / 2):
+        if is_narrow(deviation, (high - low) / 2):
             lines.append("# A range would crush this column: most values are in a small part.")
     return "\n".join([*lines, ""])

@@ -86,9 +86,9 @@ def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str
             "public scales of the columns (--scale age=50,20), or raise the bound."
         )
     for names, problem in (
-        (rows.encoding.wholly_cut_off(rows.X), "beyond the declared scale and were cut off"),
-        (rows.encoding.crushed(rows.X), "in a small part of the declared range, so noise hides "
-         "their differences"),
+        (rows.encoding.fully_clipped_columns(rows.X), "beyond the declared scale and were cut off"),
+        (rows.encoding.narrow_columns(rows.X), "in a small part of the declared range, so noise "
+         "hides their differences"),
     ):  # fmt: skip
         if names:
             notes.append(

@@ -209,7 +209,7 @@ def public_columns(
 def _written(column: Column) -> str:
     if column.categories is not None:
         return f"{column.name} (categories {', '.join(column.categories)})"
-    if column.as_it_is:
+    if column.is_identity:
         return column.name
     return f"{column.name} (centre {column.centre:g}, spread {column.spread:g})"
 

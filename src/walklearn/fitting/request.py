@@ -175,7 +175,7 @@ def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tup
             f"the schema declares categories of {listed(list(schema.categories))}, and X has "
             "numbers only. Encode columns of text first (files.read_rows(..., schema=...))."
         )
-    return tuple(schema.applied(Encoding.of_numbers(list(columns))).columns)
+    return tuple(schema.apply_to(Encoding.of_numbers(list(columns))).columns)
 
 
 def _check_standardise(standardise: Any, schema: Schema | None, is_private: bool) -> None:

@@ -26,7 +26,7 @@ from walklearn.objectives import Problem
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.privacy import Ledger
 from walklearn.simulation.batches import Position
-from walklearn.tables.row_marks import ROWS_AT_ONCE, Marks, RowBlock, RowMarks, mixed
+from walklearn.tables.row_marks import ROWS_AT_ONCE, Marks, RowBlock, RowMarks, mix_bits
 from walklearn.visit import Setting, Token, init_token
 
 Array = NDArray[Any]
@@ -66,7 +66,7 @@ class MarkedRows:
         for start in range(0, len(y), ROWS_AT_ONCE):  # a sparse row has the mark of the dense one
             some = slice(start, start + ROWS_AT_ONCE)
             rows[some] = marks.of_block(RowBlock([y[some]], csr_array(X[some])))
-        at_nodes = mixed(rows + mixed(owners.astype(np.uint64)))
+        at_nodes = mix_bits(rows + mix_bits(owners.astype(np.uint64)))
         moved = np.flatnonzero(np.isin(rows, self.rows) & ~np.isin(at_nodes, self.at_nodes))
         if moved.size:
             raise ValueError(

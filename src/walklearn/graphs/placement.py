@@ -21,7 +21,7 @@ from walklearn.graphs.draws import Seed
 from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.names import is_family
-from walklearn.tables.table import DataError, Place
+from walklearn.tables.table import DataError, RowNamer
 from walklearn.wording import did_you_mean, listed
 
 Names = tuple[Any, ...]
@@ -61,7 +61,7 @@ class Network(NamedTuple):
 
 
 def read_network(
-    path: str | os.PathLike[str], owners: ArrayLike, place: Place = "row {}".format
+    path: str | os.PathLike[str], owners: ArrayLike, name_row: RowNamer = "row {}".format
 ) -> Network:
     """Read a graph from an edge list, and find the node of each row by its name.
 
@@ -71,7 +71,7 @@ def read_network(
         The edge list: two names on each line.
     owners
         The name of the node that owns each row.
-    place
+    name_row
         Names a row, counted from 0, in a message.
 
     Returns
@@ -92,7 +92,7 @@ def read_network(
     labels = [str(owner) for owner in np.asarray(owners).tolist()]
     pairs, names = read_pairs(Path(path), set(labels))
     assert names is not None
-    node_of_row = _owners_of(labels, names, str(path), place)
+    node_of_row = _owners_of(labels, names, str(path), name_row)
     hint = "Add edges, or leave out the rows and edges of some nodes."
     try:
         graph = graph_from_pairs(len(names), pairs[:, 0], pairs[:, 1], hint=hint, names=names)
@@ -107,7 +107,7 @@ def place_rows(
     rows: int,
     seed: Seed,
     previous: Network | None = None,
-    name_row: Place = "row {}".format,
+    name_row: RowNamer = "row {}".format,
 ) -> Network:
     """Assign each row to a node of the graph; by default row i belongs to node i.
 
@@ -203,7 +203,7 @@ def _check_continues(
         )
 
 
-def _owners_of(labels: list[Any], names: Sequence[Any], source: str, place: Place) -> Owners:
+def _owners_of(labels: list[Any], names: Sequence[Any], source: str, name_row: RowNamer) -> Owners:
     """Return the node that each row's label names, or raise an error for an unknown one."""
     number = {name: node for node, name in enumerate(names)}
     owners = np.array([number.get(label, -1) for label in labels], dtype=np.int64)
@@ -211,7 +211,7 @@ def _owners_of(labels: list[Any], names: Sequence[Any], source: str, place: Plac
         return owners
     row = int((owners < 0).argmax())
     label = labels[row]
-    text = f"{place(row)}: node {label!r} owns this row and is not in {source}, whose nodes are"
+    text = f"{name_row(row)}: node {label!r} owns this row and is not in {source}, whose nodes are"
     if all(str(name).isdecimal() for name in (*labels, *names)):
         first, last = min(map(int, names)), max(map(int, names))
         remedy = "Add its edges, or leave its rows out."

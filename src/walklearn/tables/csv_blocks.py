@@ -1,10 +1,9 @@
-"""Rows of a large CSV file, read in blocks with pyarrow, many times as fast as by Python's reader.
+"""Read a large CSV file in blocks with pyarrow, many times as fast as with Python's reader.
 
-pyarrow is given only what both readers read alike: lines that end in \\n or \\r\\n, and quotes
-around whole cells. Cells that it reads as finite numbers are the same numbers in Python;
-`CsvColumn` receives all other cells as texts. Anything else (a row that is too short, a stray
-quote, bytes that are not UTF-8) raises `NotPlain`: Python's reader then accepts the file or names
-the mistake.
+pyarrow gets only files that both readers read alike: lines end in \\n or \\r\\n, and quotes enclose
+whole cells. Finite numbers are the same in both; `CsvColumn` receives all other cells as text.
+Anything else (a row that is too short, a stray quote, bytes that are not UTF-8) raises
+`NotPlainError`: Python's reader then accepts the file or names the mistake.
 
 >>> import io, pyarrow
 >>> columns = [CsvColumn("age"), CsvColumn("city")]
@@ -32,11 +31,11 @@ from walklearn.tables.csv_column import CsvColumn
 Array = NDArray[Any]
 
 BYTES_AT_ONCE = 2**22
-BYTES_AT_FIRST = 2**16  # enough to find the columns of text
+BYTES_AT_FIRST = 2**16  # usually enough to find the columns of text
 BYTES_FOR_A_CORE = 2**20
 
 
-class NotPlain(Exception):
+class NotPlainError(Exception):
     """Python's reader and pyarrow might read this file differently."""
 
 
@@ -60,8 +59,8 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
     while chunk := file.read(size):
         content, size = rest + chunk, BYTES_AT_ONCE
         end = _end_of_rows(content)
-        if not end and len(content) > BYTES_AT_ONCE:  # a row that does not end
-            raise NotPlain
+        if not end and len(content) > BYTES_AT_ONCE:  # a row longer than a block
+            raise NotPlainError
         rest = content[end:]
         if end:
             yield content[:end]
@@ -84,33 +83,33 @@ def _positions(content: bytes, character: bytes) -> Array:
 
 
 def check_plain(content: bytes, separator: str) -> Array:
-    """Return the positions of quotes; raise `NotPlain` if readers may differ on these lines.
+    """Return the positions of quotes; raise `NotPlainError` if readers may differ on these lines.
 
-    Quotes by turns open a cell, right after a separator or line break, and close it, right before
-    one. A doubled quote inside a cell closes and opens it, which makes no difference.
+    Quotes alternately open a cell, right after a separator or line break, and close it, right
+    before one. A doubled quote inside a cell counts as closing and opening it.
     """
     # pyarrow removes a byte order mark at the start of any block.
-    odd = b"\0" in content or content.startswith(BOM_UTF8) or not content.endswith(b"\n")
-    if odd or (b"\r" in content and content.count(b"\r") != content.count(b"\r\n")):
-        raise NotPlain
+    is_unusual = b"\0" in content or content.startswith(BOM_UTF8) or not content.endswith(b"\n")
+    if is_unusual or (b"\r" in content and content.count(b"\r") != content.count(b"\r\n")):
+        raise NotPlainError
     quotes = _positions(content, b'"')
     if len(quotes):
-        bytes_ = np.frombuffer(b"\n" + content, dtype=np.uint8)
-        beside = [*b'\n"', *separator.encode()]
-        opened = np.isin(bytes_[quotes[::2]], beside).all()
-        closed = np.isin(bytes_[quotes[1::2] + 2], [*b"\r", *beside]).all()
-        if len(quotes) % 2 or not opened or not closed:
-            raise NotPlain
-    # Python's reader refuses longer cells; half of such a cell would fill a stretch.
-    stretch, ends = csv.field_size_limit() // 2, (separator.encode(), b"\n")
-    for start in range(0, len(content) - stretch, stretch):
-        if all(content.find(end, start, start + stretch) < 0 for end in ends):
-            raise NotPlain
+        codes = np.frombuffer(b"\n" + content, dtype=np.uint8)
+        neighbours = [*b'\n"', *separator.encode()]
+        all_open = np.isin(codes[quotes[::2]], neighbours).all()
+        all_close = np.isin(codes[quotes[1::2] + 2], [*b"\r", *neighbours]).all()
+        if len(quotes) % 2 or not all_open or not all_close:
+            raise NotPlainError
+    # Python's reader refuses longer cells. Such a cell would fill at least one whole window.
+    window, ends = csv.field_size_limit() // 2, (separator.encode(), b"\n")
+    for start in range(0, len(content) - window, window):
+        if all(content.find(end, start, start + window) < 0 for end in ends):
+            raise NotPlainError
     return quotes
 
 
 class _Reader:
-    """Adds blocks to columns, and remembers the columns that are not plain numbers."""
+    """Adds blocks to columns, and stores which columns are not only numbers."""
 
     def __init__(self, columns: Sequence[CsvColumn], separator: str) -> None:
         self.columns, self.separator = columns, separator
@@ -122,41 +121,41 @@ class _Reader:
     def add(self, content: bytes, quotes: Array) -> int:
         """Add the rows of a block to the columns, and return their number."""
         breaks_in_cells = np.searchsorted(quotes, _positions(content, b"\n")) % 2
-        texts, table = self._parsed(content, bool(breaks_in_cells.any()))
+        texts, table = self._parse(content, bool(breaks_in_cells.any()))
         for column, cells in zip(self.columns, table.columns, strict=True):
             for chunk in cells.chunks:
                 if column.name not in texts:
                     column.add_numbers(np.from_dlpack(chunk))
                     continue
-                different = chunk.dictionary.to_pylist()
-                if max(map(len, different), default=0) > csv.field_size_limit():
-                    raise NotPlain
-                column.add(different, np.from_dlpack(chunk.indices))
+                distinct = chunk.dictionary.to_pylist()
+                if max(map(len, distinct), default=0) > csv.field_size_limit():
+                    raise NotPlainError
+                column.add(distinct, np.from_dlpack(chunk.indices))
         self.texts |= {column.name for column in self.columns if column.has_texts}
         return int(table.num_rows)
 
-    def _parsed(self, content: bytes, breaks_in_cells: bool) -> tuple[Container[str], Any]:
+    def _parse(self, content: bytes, breaks_in_cells: bool) -> tuple[Container[str], Any]:
         """Return the columns that are read as texts, and pyarrow's table of all columns.
 
-        If a cell of another column is no finite number, all columns are read as texts.
+        If a cell of another column is not a finite number, all columns are read as text.
         """
         with suppress(self.arrow.ArrowInvalid):
             table = self._table(content, breaks_in_cells, self.texts)
-            odd = {  # pyarrow accepts more notations of NaN than Python
+            not_finite = {  # pyarrow accepts more notations of NaN than Python
                 name
                 for name in self.names
                 if name not in self.texts
                 and not all(np.isfinite(np.from_dlpack(part)).all() for part in table[name].chunks)
             }
-            if not odd:
+            if not not_finite:
                 return self.texts, table
-            self.texts |= odd
+            self.texts |= not_finite
         with suppress(self.arrow.ArrowInvalid):
             return self.names, self._table(content, breaks_in_cells, self.names)
-        raise NotPlain
+        raise NotPlainError
 
     def _table(self, content: bytes, breaks_in_cells: bool, texts: Container[str]) -> Any:
-        """Return numbers as such, and texts as a dictionary with an index for each cell."""
+        """Return numbers as floats, and texts as a dictionary with an index for each cell."""
         number = self.arrow.float64()
         text = self.arrow.dictionary(self.arrow.int32(), self.arrow.string())
         return self.csv.read_csv(

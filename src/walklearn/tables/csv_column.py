@@ -5,7 +5,7 @@ are decided over all blocks together, so the size of blocks makes no difference.
 
 >>> column = CsvColumn("age")
 >>> column.add(["30", "41.5"]); column.add(["29"])
->>> column.finish(place="row {}".format)
+>>> column.finish(name_row="row {}".format)
 array([30. , 41.5, 29. ])
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from walklearn.tables.table import Place, check_cells, no_number, reads_as_number, unusable
+from walklearn.tables.table import RowNamer, check_cells, no_number, reads_as_number, unusable
 from walklearn.wording import plural
 
 Array = NDArray[Any]
@@ -61,14 +61,14 @@ class CsvColumn:
             self._blocks.append(array("d"))
         self._blocks[-1].frombytes(np.ascontiguousarray(numbers).view(np.uint8))
 
-    def finish(self, place: Place) -> Array:
+    def finish(self, name_row: RowNamer) -> Array:
         """Return all cells of the column, or raise a DataError for the first wrong one."""
         if self.has_texts and not self.declared_text:
-            self._check_text(place)
+            self._check_text(name_row)
         cells = self.cells()
         if cells.dtype == object and "" not in self._known:
             return cells
-        return check_cells(self.name, cells, place)
+        return check_cells(self.name, cells, name_row)
 
     def cells(self) -> Array:
         """Return all cells, unchecked: numbers, or objects if any of them is a text."""
@@ -78,7 +78,7 @@ class CsvColumn:
         cells: Array = self._blocks[0]
         return cells
 
-    def _check_text(self, place: Place) -> None:
+    def _check_text(self, name_row: RowNamer) -> None:
         """Raise a DataError for a missing value, or for a text in a column that has numbers too."""
         numbers = [block for block in self._blocks if isinstance(block, array)]
         missing = {cell for cell in self._known if _is_missing(cell)}
@@ -95,9 +95,9 @@ class CsvColumn:
         if cell in no_numbers:
             others = f", as others in this column are ({plural(len(rows), 'such row')})"
             remedy = f", or if the column is text, declare it (--text {self.name})"
-            raise no_number(self.name, place(row), cell, others, remedy)
+            raise no_number(self.name, name_row(row), cell, others, remedy)
         word = "" if not cell or reads_as_number(cell) else f" ({cell!r})"
-        raise unusable(self.name, place(row), f"missing{word}", len(rows))
+        raise unusable(self.name, name_row(row), f"missing{word}", len(rows))
 
 
 def _is_missing(cell: str) -> bool:

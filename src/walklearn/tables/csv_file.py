@@ -1,7 +1,7 @@
-"""CSV files, read by Python's reader: rows must fit the header, and a column has one kind.
+"""Read CSV files. Each row has as many cells as the header; a column is numbers or text.
 
-A column is numbers if all of its cells are, and text if none is. A mixture is an error that names
-the first wrong cell, unless the column was declared as text. Cells may be quoted, the file may
+If some cells of a column are numbers and others are not, the error names the first wrong cell,
+unless the column was declared as text. Cells may be quoted, the file may
 begin with a byte order mark, and the separator is guessed from the header among comma, semicolon,
 tab and bar.
 """
@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from walklearn.progress import OnPosition, reading_bar
 from walklearn.tables.compressed import open_bytes, open_text
-from walklearn.tables.csv_blocks import NotPlain, check_plain, read_blocks
+from walklearn.tables.csv_blocks import NotPlainError, check_plain, read_blocks
 from walklearn.tables.csv_column import CsvColumn
 from walklearn.tables.table import DataError, Table, check_header, reads_as_number, row_of
 from walklearn.wording import plural
@@ -28,23 +28,23 @@ from walklearn.wording import plural
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 20_000
 Content = tuple[list[CsvColumn], int, str]  # columns, number of rows, separator
-LARGE = 2**22  # bytes: a smaller file is read before pyarrow is imported
+MIN_BYTES_FOR_ARROW = 2**22  # reading a smaller file takes less time than importing pyarrow
 
 
 def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = ()) -> Table:
     """Read the columns of a CSV file with a header.
 
-    delimiter: what separates cells; guessed if None. text: columns that are text even if they look
-    like numbers, and in which no word stands for a missing value. A large file is read with pyarrow
-    if that is installed, with the same table and the same messages.
+    delimiter: the separator of cells; guessed if None. text: columns that are text even if they
+    look like numbers, and in which no word stands for a missing value. If pyarrow is installed, it
+    reads large files, with the same results and messages.
     """
     content, encoding = None, _encoding_of(path)
-    is_large = path.stat().st_size >= LARGE and encoding == "utf-8-sig"
+    is_large = path.stat().st_size >= MIN_BYTES_FOR_ARROW and encoding == "utf-8-sig"
     try:
         with reading_bar(path) as on_position:
             if is_large and find_spec("pyarrow"):
-                # Python's reader has the best messages for whatever is wrong.
-                with suppress(NotPlain, DataError, UnicodeDecodeError, csv.Error):
+                # After any error Python's reader starts again, because its messages are better.
+                with suppress(NotPlainError, DataError, UnicodeDecodeError, csv.Error):
                     content = _read_blocks(path, delimiter, text, on_position)
             if content is None:
                 with open_text(path, encoding, newline="") as file:
@@ -56,10 +56,10 @@ def read_csv(path: Path, delimiter: str | None = None, text: Collection[str] = (
             f"iconv -f latin1 -t utf-8 {path.name} > new.csv"
         ) from error
     columns, count, separator = content
-    where = partial(_row_with_line, path, encoding, separator)
-    checked = {column.name: partial(column.finish, where) for column in columns}
+    name_row = partial(_row_with_line, path, encoding, separator)
+    checked = {column.name: partial(column.finish, name_row) for column in columns}
     unchecked = {column.name: column.cells for column in columns}
-    return Table(checked, count, str(path), where, unchecked)
+    return Table(checked, count, str(path), name_row, unchecked)
 
 
 def _read(
@@ -71,7 +71,7 @@ def _read(
     reader = _reader(file, separator)
     try:
         columns = _columns(source, next(reader), separator, text)
-        rows = _checked(reader, source, len(columns))
+        rows = _check_lengths(reader, source, len(columns))
         while block := list(islice(rows, ROWS_AT_ONCE)):
             count += len(block)
             for column, cells in zip(columns, zip(*block, strict=True), strict=True):
@@ -88,12 +88,12 @@ def _read(
 def _read_blocks(
     path: Path, delimiter: str | None, text: Collection[str], on_position: OnPosition
 ) -> Content:
-    """Read with pyarrow; raise `NotPlain` if Python's reader might read the file differently."""
+    """Read with pyarrow; raise `NotPlainError` if Python's reader might read another table."""
     with open_bytes(path) as file:
         header = file.readline().removeprefix(BOM_UTF8)
         separator = _separator_of(str(path), header.decode(), delimiter)
         if separator not in DELIMITERS:
-            raise NotPlain
+            raise NotPlainError
         check_plain(header, separator)
         [names] = _reader([header.decode()], separator)
         columns = _columns(str(path), names, separator, text)
@@ -105,7 +105,7 @@ def _reader(lines: Iterable[str], separator: str) -> Any:
 
 
 def _separator_of(source: str, first_line: str, delimiter: str | None) -> str:
-    """Return the separator of cells: the given one, or the most frequent in the first line."""
+    """Return the delimiter if there is one, else the most frequent separator of the first line."""
     if not first_line.strip():
         raise DataError(
             f"{source} has an empty first line, or no lines: the first line names the columns."
@@ -131,18 +131,18 @@ def _columns(
     return [CsvColumn(name, name in text) for name in names]
 
 
-def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
+def _with_lines(reader: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the cells of each row that is not blank."""
-    after = reader.line_num
+    last_line = reader.line_num
     for row in reader:
         if row:
-            yield after + 1, row
-        after = reader.line_num
+            yield last_line + 1, row
+        last_line = reader.line_num
 
 
-def _checked(reader: Any, source: str, width: int) -> Iterator[list[str]]:
-    """Yield the rows that are not blank, each as long as the header."""
-    for number, (line, row) in enumerate(_numbered(reader), start=1):
+def _check_lengths(reader: Any, source: str, width: int) -> Iterator[list[str]]:
+    """Yield the rows that are not blank; a DataError if one is not as long as the header."""
+    for number, (line, row) in enumerate(_with_lines(reader), start=1):
         if len(row) != width:
             raise DataError(
                 f"{source}, row {number} (line {line}) has {plural(len(row), 'cell')}, the header "
@@ -153,16 +153,16 @@ def _checked(reader: Any, source: str, width: int) -> Iterator[list[str]]:
 
 
 def _row_with_line(path: Path, encoding: str, separator: str, row: int) -> str:
-    """Return the words for a row with its line, for which the file is read again."""
+    """Name a row and its line; the file is read again to find the line."""
     with suppress(OSError), open_text(path, encoding, newline="") as file:
-        rows = _numbered(_reader(file, separator))
+        rows = _with_lines(_reader(file, separator))
         for line, _ in islice(rows, row + 1, None):  # after the header
             return f"{row_of(str(path), row)} (line {line})"
     return row_of(str(path), row)
 
 
 def _encoding_of(path: Path) -> str:
-    """Return UTF-8, or UTF-16 if the byte order mark of a spreadsheet's file is there."""
+    """Return the encoding: UTF-16 if the file begins with its byte order mark, else UTF-8."""
     with open_bytes(path) as file:
         start = file.read(4)
     if start.startswith(b"PK\x03\x04"):

@@ -1,9 +1,8 @@
 """Encoding of the columns of a table as the features of a row.
 
-A column of numbers has one feature, (value − centre) / spread, cut off if that was declared.
+A column of numbers has one feature, (value − centre) / spread, clipped if a cut-off was declared.
 A column of text has one feature per category: 1 if the text is that category, else 0. The encoding
-is part of a model: `predict` encodes rows as the training did, and an unknown category is an error,
-never a guess.
+is part of a model, so `predict` encodes rows as in training. An unknown category is an error.
 
 >>> encoding = Encoding.of_table({"age": [30.0, 50.0], "city": ["Oslo", "Rome"]})
 >>> encoding.feature_names
@@ -27,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from walklearn.tables.table import (
     WITH_COMMA,
     DataError,
-    Place,
+    RowNamer,
     Table,
     check_cells,
     check_known,
@@ -41,7 +40,7 @@ from walklearn.wording import did_you_mean, listed
 Array = NDArray[Any]
 
 MAX_CATEGORIES = 1000
-CRUSHED = 1 / 8  # share of the cut-off; a uniform distribution has a deviation of 0.58
+MIN_DEVIATION = 1 / 8  # in units of the cut-off; that of a uniform distribution is 0.58
 ROWS_AT_ONCE = 1024
 
 
@@ -50,8 +49,8 @@ class Column:
     """One column of a table and its features.
 
     categories: the categories of text in the order of their features; None for numbers.
-    centre, spread, cut_off: the feature of a number is (value − centre) / spread, moved to
-    ±cut_off if it is beyond.
+    centre, spread, cut_off: the feature of a number is (value − centre) / spread, clipped to
+    ±cut_off.
     """
 
     name: str
@@ -62,25 +61,25 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.categories is not None:
-            _check_different(f"column {self.name!r}", "categories", self.categories)
+            _check_unique(f"column {self.name!r}", "categories", self.categories)
         else:
             check_scale(f"column {self.name!r}", self.centre, self.spread, self.cut_off)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the features: that of the column, or column=category."""
+        """Names of the features: the column, or "column=category" for each category."""
         if self.categories is None:
             return (self.name,)
         return tuple(f"{self.name}={category}" for category in self.categories)
 
     @property
-    def as_it_is(self) -> bool:
-        """True if numbers are their own features."""
+    def is_identity(self) -> bool:
+        """True if each feature equals its number."""
         return (self.centre, self.spread, self.cut_off) == (0.0, 1.0, math.inf)
 
     @property
     def has_cut_off(self) -> bool:
-        """True if numbers far from the centre are moved towards it."""
+        """True if features are clipped."""
         return math.isfinite(self.cut_off)
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,23 +93,23 @@ class Column:
         """Return the features of numbers, scaled and cut off."""
         return scaled(numbers, self.centre, self.spread, self.cut_off)
 
-    def encode(self, cells: Array, place: Place) -> Array:
+    def encode(self, cells: Array, name_row: RowNamer) -> Array:
         """Return the features of these cells, shape (rows, features).
 
-        place: names a row, counted from 0, in a message.
+        name_row: names a row, counted from 0, in a message.
         """
         if self.categories is None:
-            numbers = _numbers(self.name, cells, place)
-            features = numbers if self.as_it_is else self.features(numbers)
-            return check_cells(self.name, features, place)[:, None]
-        number = {category: at for at, category in enumerate(self.categories)}
+            numbers = _numbers(self.name, cells, name_row)
+            features = numbers if self.is_identity else self.features(numbers)
+            return check_cells(self.name, features, name_row)[:, None]
+        number = {category: i for i, category in enumerate(self.categories)}
         texts = texts_of(cells)
         codes = np.fromiter(map(number.get, texts.tolist(), repeat(-1)), dtype=np.int64)
         if (codes < 0).any():
-            check_cells(self.name, texts, place)
+            check_cells(self.name, texts, name_row)
             row = int((codes < 0).argmax())
             raise DataError(
-                f"{place(row)}, column {self.name!r}: {texts[row]!r} is not among its categories"
+                f"{name_row(row)}, column {self.name!r}: {texts[row]!r} is not among its categories"
                 f"{did_you_mean(texts[row], self.categories)} They are {listed(self.categories)}: "
                 "leave such rows out, or declare it when training (--categories, or a schema)."
             )
@@ -124,19 +123,19 @@ class Encoding:
     columns: tuple[Column, ...]
 
     def __post_init__(self) -> None:
-        _check_different("an encoding", "columns", [column.name for column in self.columns])
+        _check_unique("an encoding", "columns", [column.name for column in self.columns])
 
     @classmethod
     def of_numbers(cls, names: Iterable[str] | int) -> Encoding:
-        """Encode columns of numbers as they are; those of a count are called x0, x1, …"""
-        chosen = [f"x{at}" for at in range(names)] if isinstance(names, int) else list(names)
+        """Encode columns of numbers unchanged. An integer gives the columns x0, x1, …"""
+        chosen = [f"x{i}" for i in range(names)] if isinstance(names, int) else list(names)
         return cls(tuple(Column(name) for name in chosen))
 
     @classmethod
     def of_table(
         cls, table: Mapping[str, Any], categories: Mapping[str, Sequence[str]] | None = None
     ) -> Encoding:
-        """Encode numbers as they are, and texts by the given categories, or the sorted texts."""
+        """Encode numbers unchanged, and text by its categories, by default the sorted values."""
         declared, names, prefix = categories or {}, names_of(table), ""
         if isinstance(table, Table):
             prefix = f"{table.source}: "
@@ -165,9 +164,9 @@ class Encoding:
 
     @property
     def longest(self) -> float:
-        """Bound on ‖x‖ for any cells; infinite if a number is not cut off.
+        """Upper bound on ‖x‖; infinite if the cut-off of a column is.
 
-        A text adds 1 to ‖x‖², a number the square of its cut-off.
+        A column of text adds 1 to ‖x‖², a column of numbers the square of its cut-off.
         """
         # Slightly larger, because scaling may round a number past its cut-off.
         squares = (1.0 if c.categories is not None else c.cut_off**2 for c in self.columns)
@@ -175,55 +174,55 @@ class Encoding:
 
     @property
     def typical_length(self) -> float | None:
-        """Typical ‖x‖ if most numbers are in units of a typical spread, else None."""
+        """Typical ‖x‖ if most columns of numbers are scaled by a typical spread, else None."""
         numbers = [c for c in self.columns if c.categories is None]
         spreads = sum(c.has_cut_off and c.cut_off > 1.0 for c in numbers)
         if not numbers or any(not c.has_cut_off for c in numbers) or 2 * spreads < len(numbers):
             return None
         return math.sqrt(len(self.columns))
 
-    def crushed(self, X: Any) -> list[str]:
-        """Return the columns of numbers that fill a small part of their cut-off in these rows.
+    def narrow_columns(self, X: Any) -> list[str]:
+        """Return the columns whose values fill only a small part of −cut_off..cut_off.
 
-        A range moves its ends to −1 and 1. If a few values are large and the others close together
-        (such as word counts or incomes), the column is then nearly constant, and noise hides its
-        part in a model. A typical spread keeps the values apart.
+        A range is scaled to −1..1. If a few values are large and most are close together (such as
+        word counts or incomes), the feature is nearly constant, and noise hides its influence. A
+        typical spread separates the values better.
         """
         deviations = deviations_of(X)
-        return [c.name for c, at in self._cut_off() if is_crushed(deviations[at], c.cut_off)]
+        return [c.name for c, i in self._clipped() if is_narrow(deviations[i], c.cut_off)]
 
-    def wholly_cut_off(self, X: Any) -> list[str]:
-        """Return the columns of numbers without a value within the cut-off in these rows."""
+    def fully_clipped_columns(self, X: Any) -> list[str]:
+        """Return the columns of numbers whose values are all clipped in these rows."""
         features = X if isinstance(X, np.ndarray) else X.tocsc()
-        # A row of a sparse column that has no entry is 0, and so within the cut-off.
-        sizes = ((column, abs(features[:, [at]])) for column, at in self._cut_off())
+        # A row without an entry in a sparse column has the value 0, which is not clipped.
+        sizes = ((column, abs(features[:, [i]])) for column, i in self._clipped())
         return [column.name for column, size in sizes if size.min() >= column.cut_off]
 
-    def _cut_off(self) -> Iterator[tuple[Column, int]]:
-        """Yield the columns of numbers that are cut off, and the positions of their features."""
-        at = 0
+    def _clipped(self) -> Iterator[tuple[Column, int]]:
+        """Yield the clipped columns of numbers, and the positions of their features."""
+        position = 0
         for column in self.columns:
             if column.has_cut_off:
-                yield column, at
-            at += len(column.feature_names)
+                yield column, position
+            position += len(column.feature_names)
 
     def encode(self, table: Mapping[str, Any]) -> Any:
         """Return the features of every row, shape (rows, features). Other columns are ignored.
 
-        table: a dictionary or data frame, whose cells are checked here, or a `Table` of a file,
-        whose cells were checked before. Sparse rows of a file stay sparse, unless a column has a
+        table: a dictionary or data frame, whose cells are checked, or a `Table`, whose cells were
+        checked when the file was read. Sparse rows of a file stay sparse, unless a column has a
         centre other than 0.
         """
-        place: Place = "row {}".format
+        name_row: RowNamer = "row {}".format
         names = [column.name for column in self.columns]
         if isinstance(table, Table):
-            place = table.place
+            name_row = table.name_row
             check_known(table.source, names, table)
             if (sparse := self._encode_sparse(table)) is not None:
                 return sparse
         check_known("the table", names, names_of(table))
-        parts = [column.encode(np.asarray(table[column.name]), place) for column in self.columns]
-        return _side_by_side(parts)
+        parts = [column.encode(np.asarray(table[column.name]), name_row) for column in self.columns]
+        return _join_columns(parts)
 
     def _encode_sparse(self, table: Table) -> Any:
         """Return the features as sparse rows, or None if they are dense."""
@@ -236,7 +235,7 @@ class Encoding:
             np.clip(rows.data, -ends, ends, out=rows.data)
             if not np.isfinite(rows.data).all():
                 for column in self.columns:
-                    column.encode(table[column.name], table.place)  # names the row
+                    column.encode(table[column.name], table.name_row)  # names the row
         return rows
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -257,17 +256,17 @@ class Encoding:
         return cls(tuple(columns))
 
 
-def is_crushed(deviation: float, reach: float) -> bool:
-    """True if values with this deviation fill only a small part of −reach..reach.
+def is_narrow(deviation: float, cut_off: float) -> bool:
+    """True if values with this standard deviation fill only a small part of −cut_off..cut_off.
 
-    >>> is_crushed(deviation=0.02, reach=1.0), is_crushed(deviation=0.3, reach=1.0)
+    >>> is_narrow(deviation=0.02, cut_off=1.0), is_narrow(deviation=0.3, cut_off=1.0)
     (True, False)
     """
-    return 0.0 < deviation < CRUSHED * reach
+    return 0.0 < deviation < MIN_DEVIATION * cut_off
 
 
 def deviations_of(X: Any) -> Array:
-    """Return the deviation of every feature of dense or sparse rows; not finite beyond 1e154."""
+    """Return the standard deviation of each feature; it overflows for values above 1e154."""
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, np.ndarray):
             return np.asarray(X.std(axis=0))
@@ -276,8 +275,8 @@ def deviations_of(X: Any) -> Array:
         return np.asarray(np.sqrt(np.maximum(0.0, squares - means**2)))
 
 
-def _side_by_side(parts: Sequence[Array]) -> Array:
-    """Join columns into one array, a few rows at a time, which then stay in the cache."""
+def _join_columns(parts: Sequence[Array]) -> Array:
+    """Join columns into one array, in blocks of rows that fit into the cache."""
     if len({len(part) for part in parts}) > 1:
         raise ValueError(f"columns of different lengths: {[len(part) for part in parts]}.")
     whole = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)))
@@ -315,13 +314,13 @@ def _text(cell: Any) -> str:
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
-def _numbers(name: str, cells: Array, place: Place) -> Array:
+def _numbers(name: str, cells: Array, name_row: RowNamer) -> Array:
     try:
         numbers = cells.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        check_cells(name, texts_of(cells), place)
-        row, cell = next((at, each) for at, each in enumerate(cells) if not reads_as_number(each))
-        raise no_number(name, place(row), cell) from None
+        check_cells(name, texts_of(cells), name_row)
+        row, cell = next((i, each) for i, each in enumerate(cells) if not reads_as_number(each))
+        raise no_number(name, name_row(row), cell) from None
     if numbers.ndim != 1:
         raise DataError(f"column {name!r} must have one value per row, got shape {cells.shape}.")
     return numbers
@@ -345,9 +344,9 @@ def _categories_of(name: str, cells: Array, prefix: str) -> Sequence[str] | None
     return texts
 
 
-def _check_different(owner: str, things: str, names: Sequence[str]) -> None:
-    """Raise a DataError unless there are names, and all of them differ and are not empty."""
-    twice = repeated(names)
-    if not names or "" in names or twice:
-        wrong = f"{twice!r} occurs twice" if twice else "none, or an empty one, was given"
-        raise DataError(f"{owner} needs different {things}, at least one: {wrong}.")
+def _check_unique(owner: str, kind: str, names: Sequence[str]) -> None:
+    """Raise a DataError if there are no names, or an empty or a repeated one."""
+    duplicate = repeated(names)
+    if not names or "" in names or duplicate:
+        wrong = f"{duplicate!r} occurs twice" if duplicate else "none, or an empty one, was given"
+        raise DataError(f"{owner} needs different {kind}, at least one: {wrong}.")

@@ -1,15 +1,14 @@
-"""Row marks: keyed 64-bit hashes that recognise a row in a later run.
+"""Row marks: keyed 64-bit hashes of rows, by which a later run recognises the same rows.
 
-A mark covers all cells of a row and nothing else, so it does not depend on the columns that a run
-uses or on their scales. The order of rows and columns, the names of columns and the notation of
-numbers, of missing cells and of dates of ISO 8601 do not matter; a cell that was changed, added or
-removed does. A column that names the node of a row is no cell of the row: such a row has two marks,
-with that column and without it. Sparse rows are hashed with the positions of their entries.
+A mark is a hash of all cells of a row, whichever columns a run uses. It does not depend on the
+order of rows and columns, on the names of columns, or on the notation of numbers, missing cells and
+ISO 8601 dates. It changes if a cell is changed, added or removed. The node column of a table may be
+absent elsewhere, so a row with a node has two marks: with that column and without it. Sparse rows
+are hashed with the positions of their entries.
 
-Numbers are hashed in single precision, so a float32 copy of a row is recognised. Rows with equal
-cells have equal marks. Rows that still differ in single precision collide with probability 2⁻⁶⁴,
-and a collision can only make a run look more expensive than it was. Without the key nobody can
-compute the mark of a row.
+Numbers are hashed in single precision, so a float32 copy of a row has the same mark. Different rows
+collide with probability 2⁻⁶⁴, and a collision only makes a run look more expensive than it was. The
+mark of a row cannot be computed without the key.
 
 >>> marks = RowMarks(b"secret")
 >>> one = marks.of(blocks_of([[30.0, "Ann"], [41, "Bo"]], ["ill", "well"]))
@@ -34,14 +33,14 @@ from walklearn.tables.table import Table
 
 Marks = NDArray[np.uint64]
 
-ROWS_AT_ONCE = 65_536  # bounds the memory, and the arrays of a column stay in the cache
-MAX_KNOWN_TEXTS = 2**18
+ROWS_AT_ONCE = 65_536  # bounds the memory; the arrays of a column stay in the cache
+MAX_CACHED_TEXTS = 2**18
 _MISSING = MISSING | {"none", "nat", "<na>", "#n/a", "#na", ".", "-"}
-_KNOWN = {"true": 1.0, "false": 0.0} | dict.fromkeys(_MISSING, np.nan)
+_NUMBER_OF_WORD = {"true": 1.0, "false": 0.0} | dict.fromkeys(_MISSING, np.nan)
 
 
 class RowBlock(NamedTuple):
-    """Consecutive rows: dense columns, and if there are any, sparse features and a node column."""
+    """Consecutive rows: dense columns, and optionally sparse features and a node column."""
 
     columns: Sequence[Any]
     sparse: Any = None
@@ -60,9 +59,9 @@ class RowMarks:
     def __init__(self, key: bytes) -> None:
         self._key = key
         digest = hashlib.blake2b(b"numbers", key=key, digest_size=32).digest()
-        self._odd, self._cell, self._place, self._row = np.frombuffer(digest, "<u8").copy()
-        self._odd |= np.uint64(1)
-        self._known: dict[str, int] = {}  # the hash of each text that has occurred
+        self._multiplier, self._cell, self._place, self._row = np.frombuffer(digest, "<u8").copy()
+        self._multiplier |= np.uint64(1)
+        self._hash_of_text: dict[str, int] = {}  # the hash of each text that has occurred
 
     def of(self, blocks: Iterable[RowBlock]) -> Marks:
         """Return the marks of all rows in ascending order; equal rows give equal marks.
@@ -75,17 +74,17 @@ class RowMarks:
         return marks
 
     def of_block(self, block: RowBlock) -> Marks:
-        """Return the marks of a block in the order of its rows; those with nodes come last."""
+        """Return the marks of the rows in order, then their marks with the node column, if any."""
         # A sum does not depend on the order of the columns.
         rows = len(block.columns[0]) if block.sparse is None else block.sparse.shape[0]
         total = np.zeros(rows, np.uint64) if block.sparse is None else self._entries(block.sparse)
         for column in block.columns:
             total += self._cells(column)
-        marks = mixed(total ^ self._row)
+        marks = mix_bits(total ^ self._row)
         if block.nodes is None:
             return marks
         total += self._cells(block.nodes)
-        return np.concatenate([marks, mixed(total ^ self._row)])
+        return np.concatenate([marks, mix_bits(total ^ self._row)])
 
     def _cells(self, column: Any) -> Marks:
         if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
@@ -98,34 +97,34 @@ class RowMarks:
             return self._texts([_text(cell) for cell in column])
 
     def _texts(self, texts: list[str]) -> Marks:
-        if len(self._known) > MAX_KNOWN_TEXTS:
-            self._known.clear()
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if len(self._hash_of_text) > MAX_CACHED_TEXTS:
+            self._hash_of_text.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._hash_of_text]
         numbers = {text: number for text in new if (number := _number(text)) is not None}
         hashes = self._numbers(np.array(list(numbers.values()), np.float64))
-        self._known.update(zip(numbers, hashes.tolist(), strict=True))
+        self._hash_of_text.update(zip(numbers, hashes.tolist(), strict=True))
         for text in new:
             if text not in numbers:
-                plain = _with_plain_date(text).encode()
+                plain = _normalise_date(text).encode()
                 digest = hashlib.blake2b(plain, key=self._key, digest_size=8).digest()
-                self._known[text] = int.from_bytes(digest, "little")
-        return np.fromiter((self._known[text] for text in texts), np.uint64, len(texts))
+                self._hash_of_text[text] = int.from_bytes(digest, "little")
+        return np.fromiter((self._hash_of_text[text] for text in texts), np.uint64, len(texts))
 
     def _numbers(self, numbers: NDArray[np.float64], places: Marks | None = None) -> Marks:
         with np.errstate(over="ignore"):
             single = numbers.astype(np.float32) + np.float32(0.0)  # −0 becomes 0
         single[np.isnan(single)] = np.nan
         marks = single.view(np.uint32).astype(np.uint64)
-        marks *= self._odd
+        marks *= self._multiplier
         marks += self._cell if places is None else places
-        return mixed(marks)
+        return mix_bits(marks)
 
     def _entries(self, X: Any) -> Marks:
         """Return the sum of the hashes of each sparse row's non-zero entries."""
         if not X.has_canonical_format:  # a row may have several entries in a column
             X = X.astype(np.float64)
             X.sum_duplicates()
-        places = mixed(X.indices.astype(np.uint64) + self._place)
+        places = mix_bits(X.indices.astype(np.uint64) + self._place)
         hashes = self._numbers(np.asarray(X.data, dtype=np.float64), places)
         hashes[np.asarray(X.data).astype(np.float32) == 0] = 0
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
@@ -164,14 +163,14 @@ def _blocks(columns: Sequence[Any], nodes: Any = None, sparse: Any = None) -> It
     if len(count) > 1:
         raise ValueError(f"X and y must have equally many rows, got {sorted(count)}.")
     for start in range(0, count.pop(), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
-        part = None if sparse is None else sparse[some]
-        nodes_part = None if nodes is None else _cells(nodes[some])
-        yield RowBlock([_cells(column[some]) for column in columns], part, nodes_part)
+        rows = slice(start, start + ROWS_AT_ONCE)
+        part = None if sparse is None else sparse[rows]
+        nodes_part = None if nodes is None else _cells(nodes[rows])
+        yield RowBlock([_cells(column[rows]) for column in columns], part, nodes_part)
 
 
 def _cells(part: Any) -> Any:
-    """Return part of a column, that of a Parquet file as a list."""
+    """Return the cells of part of a column; a pyarrow column becomes a list."""
     return part.to_pylist() if hasattr(part, "to_pylist") else part
 
 
@@ -179,10 +178,10 @@ def _text(cell: object) -> str:
     return (cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)).strip()
 
 
-def _with_plain_date(text: str) -> str:
-    """Return a date or time of ISO 8601 in one notation, and any other text as it is.
+def _normalise_date(text: str) -> str:
+    """Return an ISO 8601 date or time in one notation, and any other text unchanged.
 
-    >>> _with_plain_date("2020-01-01 00:00:00"), _with_plain_date("2020-01-01T13:30+01:00")
+    >>> _normalise_date("2020-01-01 00:00:00"), _normalise_date("2020-01-01T13:30+01:00")
     ('2020-01-01', '2020-01-01T12:30:00')
     """
     if "-" not in text or not text[0].isdigit():
@@ -196,16 +195,16 @@ def _with_plain_date(text: str) -> str:
 
 
 def _number(text: str) -> float | None:
-    """Return the number that a text stands for: missing is NaN, true is 1; None for other texts."""
-    if (known := _KNOWN.get(text.lower())) is not None:
-        return known
+    """Return the number of a text (NaN if missing, 1 for true), or None for other texts."""
+    if (number := _NUMBER_OF_WORD.get(text.lower())) is not None:
+        return number
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def mixed(marks: Marks) -> Marks:
+def mix_bits(marks: Marks) -> Marks:
     """Mix 64 bits in place, so that every input bit affects all output bits (SplitMix64)."""
     marks ^= marks >> np.uint64(30)
     marks *= np.uint64(0xBF58476D1CE4E5B9)

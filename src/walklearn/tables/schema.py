@@ -1,8 +1,8 @@
-"""Schemas: declared categories of text, and public scales of numbers.
+"""Schemas declare the categories of text columns and public scales of columns of numbers.
 
-Private training must take nothing from the data without a charge, so the categories of a column and
-the scale of its numbers are public and declared. A column of numbers has a *typical* centre and
-spread, or a range:
+Private training must not compute anything from the data without spending budget. The categories of
+a column and the scale of its numbers are therefore declared, from public knowledge. A column of
+numbers has a *typical* centre and spread, or a range:
 
     [income]                        # (value − 40000) / 12000, cut off at ±3
     centre = 40000
@@ -19,9 +19,9 @@ spread, or a range:
 
 A target that is a number has a separate entry, with a centre and a spread (`TargetScale`).
 
-The file of `--schema` and `[columns]` in a plan have the same tables. A typical spread is better
-than a range: the noise on the model is the same, and hides numbers that fill a small part of their
-range.
+The file of `--schema` and `[columns]` in a plan have the same format. A typical spread is better
+than a range: the noise on the model is the same, but it hides the influence of numbers that fill a
+small part of their range.
 
 >>> schema = Schema.of({"age": {"range": (0, 100)}, "*": {"centre": 5, "spread": 2}})
 >>> schema.of_column("age").features([0.0, 75.0, 120.0])       # cut off at the ends
@@ -52,7 +52,7 @@ from walklearn.wording import listed
 
 OTHERS = "*"  # all columns of numbers without an entry
 
-_WANTED = (
+_EXPECTED = (
     'needs either spread = 12 (with centre = 50), range = [low, high] or categories = ["a", "b"].'
 )
 
@@ -66,8 +66,8 @@ class Schema:
     columns
         The declaration of each column by name; "*" stands for the other columns of numbers.
     from_rows
-        Columns whose scales were computed from rows by `walklearn schema`. They are not public as
-        long as they have this mark.
+        Columns whose scales `walklearn schema` computed from rows. Such a scale is not public:
+        replace it, then remove the column from this list.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Schema:
 
     @classmethod
     def of(cls, declared: Schema | Mapping[str, Any] | str | os.PathLike[str] | None) -> Schema:
-        """Return a schema from a TOML file, from its content, from a schema or (empty) from None.
+        """Return a schema from a TOML file, its content or a schema; None gives an empty schema.
 
         An error is an `InputError` with the key and, in a file, the line.
         """
@@ -93,7 +93,7 @@ class Schema:
 
     @classmethod
     def of_table(cls, table: CheckedTable) -> Schema:
-        """Read a schema from a table that has a table for each column."""
+        """Read a schema from a TOML table that contains one table per column."""
         read = {name: table.table(name) for name in table}
         return cls(
             {name: read_column(name, each) for name, each in read.items()},
@@ -114,15 +114,15 @@ class Schema:
         """
         pairs = np.broadcast_arrays(np.atleast_1d(centre), np.atleast_1d(spread))
         centres, spreads = (np.asarray(each, dtype=np.float64).tolist() for each in pairs)
-        chosen = [f"x{at}" for at in range(len(spreads))] if names is None else list(names)
+        chosen = [f"x{i}" for i in range(len(spreads))] if names is None else list(names)
         columns = zip(chosen, centres, spreads, strict=True)
         return cls({name: Column(name, None, c, s, CUT_OFF) for name, c, s in columns})
 
     def with_columns(self, columns: Iterable[Column]) -> Schema:
         """Return the schema with these columns added or replaced."""
-        more = {column.name: column for column in columns}
-        known = tuple(name for name in self.from_rows if name not in more)
-        return Schema({**self.columns, **more}, known)
+        added = {column.name: column for column in columns}
+        remaining = tuple(name for name in self.from_rows if name not in added)
+        return Schema({**self.columns, **added}, remaining)
 
     @property
     def categories(self) -> dict[str, tuple[str, ...]]:
@@ -135,7 +135,7 @@ class Schema:
         return None if column is None else replace(column, name=name)
 
     def target_scale(self, target: str) -> TargetScale | None:
-        """Return the centre and spread in the target's entry, or None; "*" is for features only.
+        """Return the scale in the entry of the target, or None; "*" applies to features only.
 
         >>> Schema.of({"price": {"centre": 200, "spread": 80}}).target_scale("price")
         TargetScale(centre=200.0, spread=80.0, cut_off=3.0)
@@ -159,8 +159,8 @@ class Schema:
         """Return the columns without a declaration."""
         return [name for name in columns if self.of_column(name) is None]
 
-    def applied(self, encoding: Encoding) -> Encoding:
-        """Return the encoding with the declared scales of numbers; text stays as it is."""
+    def apply_to(self, encoding: Encoding) -> Encoding:
+        """Return the encoding with the declared scales of numbers; text columns do not change."""
         known = {column.name: column for column in encoding.columns}
         for name, column in self.columns.items():
             is_text = column.categories is not None
@@ -181,7 +181,7 @@ class Schema:
 
 
 def from_rows_message(schema: Schema) -> str:
-    """Return the message that scales computed from rows prevent a claim of privacy."""
+    """Return the message that a schema with scales computed from rows is not private."""
     return (
         f"the schema has numbers of {listed(schema.from_rows)} that were computed from rows "
         "(from_rows = true), so features scaled by them are not private. Put public numbers there, "
@@ -194,26 +194,26 @@ def read_column(name: str, table: CheckedTable) -> Column:
     table.only(("categories", "range", "centre", "spread", "cut_off", "from_rows"), "a column")
     kinds = [key for key in ("categories", "range", "spread") if key in table]
     if len(kinds) != 1:
-        raise table.error("", _WANTED)
+        raise table.error("", _EXPECTED)
     (kind,) = kinds
     if kind != "spread" and ({"centre", "cut_off"} & set(table)):
-        raise table.error("", f"{_WANTED[:-1]}; centre and cut_off go with spread.")
+        raise table.error("", f"{_EXPECTED[:-1]}; centre and cut_off belong to spread.")
     if kind == "range":
-        return of_range(name, *table.pair("range"))
+        return column_of_range(name, *table.pair("range"))
     if kind == "spread":
         centre, spread = table.number("centre", 0.0), table.number("spread", above=0.0)
         return Column(name, None, centre, spread, table.number("cut_off", CUT_OFF, above=0.0))
     if name == OTHERS:
-        raise table.error("categories", f'go with one column each: "{OTHERS}" is for numbers.')
+        raise table.error("categories", f'belong to one column; "{OTHERS}" is for numbers.')
     return Column(name, table.labels("categories"))
 
 
-def of_range(name: str, low: float, high: float) -> Column:
+def column_of_range(name: str, low: float, high: float) -> Column:
     """Return a column whose numbers from low to high are scaled to −1..1."""
     return Column(name, None, low / 2 + high / 2, high / 2 - low / 2, 1.0)
 
 
-def written_column(column: Column) -> dict[str, Any]:
+def column_to_dict(column: Column) -> dict[str, Any]:
     """Return the column as plain values for `read_column`."""
     if column.categories is None and not column.has_cut_off:
         raise ValueError(f"column {column.name!r} needs a cut_off, such as {CUT_OFF:g} spreads.")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from walklearn.extras import package
 from walklearn.tables.encoding import texts_of
-from walklearn.tables.table import DataError, Place, Table, check_cells, row_of
+from walklearn.tables.table import DataError, RowNamer, Table, check_cells, row_of
 
 Array = NDArray[Any]
 
@@ -42,17 +42,17 @@ class SparseTable(Table):
         X: Any,
         beside: Mapping[str, Array],
         source: str,
-        place: Place | None = None,
+        name_row: RowNamer | None = None,
         without: Collection[str] = (),
     ) -> None:
         self.all_rows, self.beside, self._without = X, beside, frozenset(without)
         first = 0 if (X.indices == 0).any() else 1
         names = (f"x{at}" for at in range(first, X.shape[1]))
         columns = {name: partial(self._feature, name) for name in names}
-        place = place or partial(row_of, source)
-        columns |= {name: partial(check_cells, name, beside[name], place) for name in beside}
+        name_row = name_row or partial(row_of, source)
+        columns |= {name: partial(check_cells, name, beside[name], name_row) for name in beside}
         kept = {name: columns[name] for name in columns if name not in self._without}
-        super().__init__(kept, X.shape[0], source, place)
+        super().__init__(kept, X.shape[0], source, name_row)
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or self._is_feature(name)
@@ -66,14 +66,14 @@ class SparseTable(Table):
         """Return a table of the other columns; those left out must exist."""
         super().without(names)
         left_out = self._without | set(names)
-        return SparseTable(self.all_rows, self.beside, self.source, self.place, left_out)
+        return SparseTable(self.all_rows, self.beside, self.source, self.name_row, left_out)
 
     def rows(self, chosen: Array) -> Table:
         """Return a table of some of the rows, which keep their names in messages."""
         some = super().rows(chosen)
         beside = {name: cells[chosen] for name, cells in self.beside.items()}
         X = self.all_rows[chosen]
-        return SparseTable(X, beside, self.source, some.place, self._without)
+        return SparseTable(X, beside, self.source, some.name_row, self._without)
 
     def sparse_rows(self, names: Iterable[str]) -> Any:
         """Return these columns as sparse rows, or None if not all of them are features."""
@@ -99,7 +99,7 @@ class SparseTable(Table):
 
     def _feature(self, name: str) -> Array:
         cells = self._by_column[:, [int(name[1:])]].toarray()[:, 0]
-        return check_cells(name, cells, self.place)
+        return check_cells(name, cells, self.name_row)
 
     def _is_feature(self, name: object) -> bool:
         known = isinstance(name, str) and re.fullmatch(r"x\d+", name) is not None

@@ -18,7 +18,7 @@ from walklearn.errors import InputError
 from walklearn.wording import did_you_mean, listed, plural
 
 Array = NDArray[Any]
-Place = Callable[[int], str]  # names a row, counted from 0, in a message
+RowNamer = Callable[[int], str]  # names a row, counted from 0, in a message
 WITH_COMMA = re.compile(r"[-+]?[\d.]*,\d+")  # a number as it is written in much of Europe
 
 
@@ -53,7 +53,7 @@ class Table(Mapping[str, Array]):
         The number of rows.
     source
         The name of the file in messages.
-    place
+    name_row
         Names a row, counted from 0, in a message; by default "people.csv, row 1" for row 0.
     unchecked
         A function for each column that returns the cells of the file, as an array, a list or a
@@ -62,7 +62,7 @@ class Table(Mapping[str, Array]):
     Examples
     --------
     >>> table = Table({"age": lambda: np.array([30.0, 41.0])}, row_count=2, source="people.csv")
-    >>> table["age"], table.row_count, table.place(1)
+    >>> table["age"], table.row_count, table.name_row(1)
     (array([30., 41.]), 2, 'people.csv, row 2')
     """
 
@@ -71,7 +71,7 @@ class Table(Mapping[str, Array]):
         columns: Mapping[str, Callable[[], Array]],
         row_count: int,
         source: str,
-        place: Place | None = None,
+        name_row: RowNamer | None = None,
         unchecked: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         if not row_count:
@@ -80,7 +80,7 @@ class Table(Mapping[str, Array]):
         self._checked: dict[str, Array] = {}
         self._unchecked = self._columns if unchecked is None else unchecked
         self.row_count, self.source = row_count, source
-        self.place = place or partial(row_of, source)
+        self.name_row = name_row or partial(row_of, source)
 
     def __getitem__(self, name: str) -> Array:
         check_known(self.source, [name], self._columns)
@@ -114,12 +114,12 @@ class Table(Mapping[str, Array]):
                 f"{self.source} has no column to learn from besides {listed(list(names))}. If "
                 "several columns were read as one, say what separates them (--delimiter)."
             )
-        return Table(kept, self.row_count, self.source, self.place)
+        return Table(kept, self.row_count, self.source, self.name_row)
 
     def rows(self, chosen: Array) -> Table:
         """Return a table of some of the rows, which keep their names in messages."""
         columns = {name: partial(self._some, name, chosen) for name in self}
-        return Table(columns, len(chosen), self.source, lambda row: self.place(int(chosen[row])))
+        return Table(columns, len(chosen), self.source, lambda row: self.name_row(int(chosen[row])))
 
     def _some(self, name: str, chosen: Array) -> Array:
         cells: Array = self[name][chosen]
@@ -131,13 +131,13 @@ def row_of(source: str, row: int) -> str:
     return f"{source}, row {row + 1}"
 
 
-def check_cells(name: str, cells: Array, place: Place) -> Array:
+def check_cells(name: str, cells: Array, name_row: RowNamer) -> Array:
     """Return the cells of a column, or raise a DataError if one of them is missing or infinite."""
     bad = cells == "" if cells.dtype == object else ~np.isfinite(cells)
     if np.any(bad):
         row, count = int(np.argmax(bad)), int(np.sum(bad))
         infinite = cells.dtype != object and np.isinf(cells[row])
-        raise unusable(name, place(row), "infinite" if infinite else "missing", count)
+        raise unusable(name, name_row(row), "infinite" if infinite else "missing", count)
     return cells
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from walklearn.tables.encoding import Encoding, is_text
 from walklearn.tables.formats import read_table
 from walklearn.tables.schema import Schema
-from walklearn.tables.table import DataError, Place, Table
+from walklearn.tables.table import DataError, RowNamer, Table
 
 Array = NDArray[Any]
 
@@ -25,14 +25,15 @@ class Rows:
     Parameters
     ----------
     X, y
-        The encoded features, sparse if the file is, and the targets, whole numbers as integers.
+        The encoded features, sparse if the file is sparse, and the targets; whole numbers are
+        integers.
     nodes
-        The owners of the rows in the file, numbers or names; None without a node column.
+        The owner of each row, a number or a name; None without a node column.
     encoding
-        The encoding of columns as X.
+        The encoding that turned columns into X.
     target
         The name of y.
-    place
+    name_row
         Names a row, counted from 0, in a message.
 
     Examples
@@ -48,7 +49,7 @@ class Rows:
     nodes: Array | None
     encoding: Encoding
     target: str
-    place: Place
+    name_row: RowNamer
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,8 +88,8 @@ def read_rows(
     text
         Columns that are text even if they look like numbers.
     schema
-        Declared categories, scales and ranges of columns, which are then not taken from the data: a
-        `Schema`, the path of its file, or the content of such a file.
+        Declared categories, scales and ranges of columns, which replace those of the data: a
+        `Schema`, the path of a schema file, or its content.
     encoding
         An earlier encoding, such as that of a model or of a network's plan.
     delimiter
@@ -155,17 +156,17 @@ def rows_of(
     [[-0.4], [-0.18]]
     """
     _check_roles(target, node_column, drop)
-    y = _whole_if_possible(table[target])
-    nodes = None if node_column is None else _whole_if_possible(table[node_column])
-    apart = [target, *drop, *([] if node_column is None else [node_column])]
-    features = table.without(apart)
+    y = _as_integers(table[target])
+    nodes = None if node_column is None else _as_integers(table[node_column])
+    not_features = [target, *drop, *([] if node_column is None else [node_column])]
+    features = table.without(not_features)
     if encoding is None:
         declared = Schema.of(schema)
         if declared.target_scale(target) is not None:
             declared = declared.without(target)
-        encoding = declared.applied(Encoding.of_table(features, declared.categories))
+        encoding = declared.apply_to(Encoding.of_table(features, declared.categories))
     X = encoding.encode(features)
-    return Rows(X, y, nodes, encoding, target, table.place)
+    return Rows(X, y, nodes, encoding, target, table.name_row)
 
 
 def _check_roles(target: str, node_column: str | None, drop: Sequence[str]) -> None:
@@ -180,8 +181,8 @@ def _check_roles(target: str, node_column: str | None, drop: Sequence[str]) -> N
             raise DataError(f"the column {name!r} {role}, so it cannot be dropped.")
 
 
-def _whole_if_possible(cells: Array) -> Array:
-    """Return whole numbers such as 3.0 as integers, for node 3 or class 3; text stays text."""
+def _as_integers(cells: Array) -> Array:
+    """Convert cells such as 3.0 to integers if all are whole, for nodes and classes."""
     if is_text(cells):
         return cells.astype(str)
     whole = bool((cells == np.floor(cells)).all()) and bool((np.abs(cells) < 2**53).all())

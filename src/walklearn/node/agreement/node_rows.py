@@ -111,13 +111,13 @@ def _check_count(table: Table, plan: Plan) -> None:
 def _targets(table: Table, plan: Plan) -> Array:
     cells = table[plan.target]
     if plan.classes is None:
-        targets = Column(plan.target).encode(cells, table.place)[:, 0]
+        targets = Column(plan.target).encode(cells, table.name_row)[:, 0]
         return plan.training_target.to_training(targets)
     numbers = {name: number for number, name in enumerate(plan.classes)}
     for row, cell in enumerate(cells):
         if cell not in numbers:
             raise DataError(
-                f"{table.place(row)}, column {plan.target!r}: the plan has no class "
+                f"{table.name_row(row)}, column {plan.target!r}: the plan has no class "
                 f"{cell!r}{did_you_mean(cell, plan.classes)} Its classes are "
                 f"{listed(plan.classes)}."
             )

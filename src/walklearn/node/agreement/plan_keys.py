@@ -17,7 +17,7 @@ from walklearn.privacy.mechanisms import MECHANISMS
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.settings import PrivacySettings
 from walklearn.registry import Registry
-from walklearn.tables.schema import OTHERS, Schema, from_rows_message, written_column
+from walklearn.tables.schema import OTHERS, Schema, column_to_dict, from_rows_message
 from walklearn.tables.target_scale import TargetScale
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.walks import WALKS, Metropolis
@@ -89,7 +89,7 @@ def write_all(plan: Plan) -> dict[str, Any]:
     content = {item.name: getattr(plan, item.name) for item in fields(plan)}
     content["loss"] = written(plan.loss, LOSSES)
     content["domain"] = written(plan.domain, DOMAINS)
-    content["columns"] = {column.name: written_column(column) for column in plan.columns} or None
+    content["columns"] = {column.name: column_to_dict(column) for column in plan.columns} or None
     scale = plan.target_scale
     content["target_scale"] = scale and {"centre": scale.centre, "spread": scale.spread}
     steps = plan.step_size
