@@ -137,6 +137,6 @@ def _registered_parts() -> Iterator[None]:
     """Forget the parts that the tests of a file register: a message may list all names."""
     with pytest.MonkeyPatch.context() as patch:
         for registry in (WALKS, UPDATES, LOSSES, MECHANISMS):
-            for content in ("_things", "_import_paths"):
+            for content in ("_entries", "_import_paths"):
                 patch.setattr(registry, content, dict(getattr(registry, content)))
         yield

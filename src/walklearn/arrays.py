@@ -59,7 +59,7 @@ class ArraySpec(_Fields):
                 f"the shape of {name!r} must be whole numbers of at least 0, got {shape!r}."
             )
         if np.dtype(dtype).kind not in "biuf":
-            raise ValueError(f"the dtype of {name!r} must be one of numbers, got {dtype!r}.")
+            raise ValueError(f"the dtype of {name!r} must be numeric, got {dtype!r}.")
         return super().__new__(cls, name, tuple(map(int, sizes)), np.dtype(dtype).str)
 
     @property
@@ -73,7 +73,7 @@ Vector = NDArray[np.float64]
 Specs = tuple[ArraySpec, ...]
 Arrays = dict[str, Array]
 
-# A dtype is made from its name on every visit otherwise.
+# Cached, because every visit looks up dtypes by name.
 _dtype = lru_cache(maxsize=None)(np.dtype)
 
 
@@ -82,17 +82,17 @@ def zeros(specs: Specs) -> Arrays:
     return {spec.name: np.zeros(spec.shape, spec.dtype) for spec in specs}
 
 
-def checked_specs(specs: Specs, where: object) -> Specs:
-    """Return the declarations of a part; raise an error if they are none, or share a name."""
+def checked_specs(specs: Specs, part: object) -> Specs:
+    """Return the declarations of a part, after checking their types and that names are unique."""
     if not isinstance(specs, tuple) or not all(isinstance(s, ArraySpec) for s in specs):
-        raise TypeError(f"{where} declares {specs!r}. Declare arrays as a tuple of wl.ArraySpec.")
+        raise TypeError(f"{part} declares {specs!r}. Declare arrays as a tuple of wl.ArraySpec.")
     names = [spec.name for spec in specs]
     if len(set(names)) < len(names):
-        raise ValueError(f"{where} declares two arrays of the same name: {', '.join(names)}.")
+        raise ValueError(f"{part} declares two arrays of the same name: {', '.join(names)}.")
     return specs
 
 
-def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arrays:
+def conform(specs: Specs, arrays: Mapping[str, ArrayLike], part: object) -> Arrays:
     """Return exactly the declared arrays, in their declared shape and dtype.
 
     An array that already conforms is returned itself, without a copy.
@@ -113,50 +113,50 @@ def conform(specs: Specs, arrays: Mapping[str, ArrayLike], where: object) -> Arr
         surplus, if a shape differs, and if integers would be truncated or out of range.
     """
     if not isinstance(arrays, dict | Mapping):  # a dict is the quick case
-        raise TypeError(f"{where} must return its arrays as a dict by name, got {arrays!r}.")
+        raise TypeError(f"{part} must return its arrays as a dict by name, got {arrays!r}.")
     if not specs and not arrays:  # the usual case for most parts
         return {}
     result: Arrays = {}
     for spec in specs:
         name, shape, dtype = spec
         array = arrays.get(name)
-        # NumPy has one object for each usual dtype; another one, though equal, only costs a copy.
+        # NumPy has one object per common dtype, so identity is a fast test; a miss costs a copy.
         if type(array) is np.ndarray and array.dtype is _dtype(dtype) and array.shape == shape:
             result[name] = array
         else:
-            result[name] = _converted(spec, array, where)
+            result[name] = _converted(spec, array, part)
     if len(arrays) != len(specs):
         surplus = ", ".join(sorted(map(repr, set(arrays) - set(result))))
         declared = ", ".join(map(repr, result)) or "none"
-        raise ValueError(f"{where}: arrays {surplus} are not declared. Declared: {declared}.")
+        raise ValueError(f"{part}: arrays {surplus} are not declared. Declared: {declared}.")
     return result
 
 
-def _converted(spec: ArraySpec, given: Any, where: object) -> NDArray[Any]:
+def _converted(spec: ArraySpec, value: Any, part: object) -> NDArray[Any]:
     expected = f"expected {spec.dtype} of shape {spec.shape}"
-    if given is None:
-        raise ValueError(f"{where}: array {spec.name!r} is missing: {expected}.")
-    array, target = np.asarray(given), _dtype(spec.dtype)
+    if value is None:
+        raise ValueError(f"{part}: array {spec.name!r} is missing: {expected}.")
+    array, target = np.asarray(value), _dtype(spec.dtype)
     is_exact = array.dtype.kind in "biu" or array.dtype.kind == target.kind == "f"
     if array.shape != spec.shape or not is_exact:
-        given = f"{array.dtype.str} of shape {array.shape}"
-        raise ValueError(f"{where}: array {spec.name!r} has {given}, {expected}.")
+        value = f"{array.dtype.str} of shape {array.shape}"
+        raise ValueError(f"{part}: array {spec.name!r} has {value}, {expected}.")
     converted = array.astype(target)
     if target.kind in "biu" and not np.array_equal(converted, array):
-        raise ValueError(f"{where}: array {spec.name!r} holds {array}, out of range of {expected}.")
+        raise ValueError(f"{part}: array {spec.name!r} holds {array}, out of range of {expected}.")
     return converted
 
 
 def sha256_of(*arrays: Array) -> str:
     """Return the SHA-256 of the arrays' bytes, one after the other, in hex."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in arrays:
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def read_npz(content: bytes | BinaryIO) -> Arrays:
-    """Return the arrays of an .npz file, none of which holds Python objects; check all sums."""
+    """Return the arrays of an .npz file. Refuse Python objects, and verify all checksums."""
     file = io.BytesIO(content) if isinstance(content, bytes) else content
     with zipfile.ZipFile(file) as archive:
         if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
@@ -181,9 +181,9 @@ def unpack(specs: Specs, content: bytes) -> Arrays:
         names = ", ".join(repr(spec.name) for spec in specs) or "no arrays"
         raise ValueError(f"expected {expected} bytes for {names}, got {len(content)}.")
     result: Arrays = {}
-    first = 0
+    start = 0
     for spec in specs:
-        part = content[first : first + spec.nbytes]
+        part = content[start : start + spec.nbytes]
         result[spec.name] = np.frombuffer(part, spec.dtype).reshape(spec.shape)
-        first += spec.nbytes
+        start += spec.nbytes
     return result

@@ -48,7 +48,7 @@ class CapabilityError(TypeError):
         super().__init__(capability, needed_by, missing_in, remedy)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parts by name: an objective under noise cannot be pickled."""
+        """Pickle the parts as text, because an objective under noise cannot be pickled."""
         return type(self), (
             self.capability, str(self.needed_by), str(self.missing_in), self.remedy
         )  # fmt: skip
@@ -94,8 +94,8 @@ class InputError(ValueError):
         super().__init__(problem, key, place)
 
     def __str__(self) -> str:
-        gap = "" if not self.key or self.problem.startswith(":") else " "
-        text = f"{self.key}{gap}{self.problem}"
+        separator = "" if not self.key or self.problem.startswith(":") else " "
+        text = f"{self.key}{separator}{self.problem}"
         return f"{self.place}: {text}" if self.place else text.removeprefix(": ")
 
 
@@ -131,12 +131,12 @@ class MissingExtraError(ImportError):
 
 
 class InterruptedWarning(UserWarning):
-    """A training was interrupted; the model so far is kept.
+    """Training was interrupted; the model so far is kept.
 
     Examples
     --------
     >>> import warnings
-    >>> warnings.simplefilter("error", InterruptedWarning)  # a cut-short training raises an error
+    >>> warnings.simplefilter("error", InterruptedWarning)  # interrupted training raises an error
     """
 
 
@@ -146,5 +146,5 @@ class PrivacyWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> warnings.simplefilter("error", PrivacyWarning)  # refuse what would only be warned of
+    >>> warnings.simplefilter("error", PrivacyWarning)  # raise an error instead
     """

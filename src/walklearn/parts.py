@@ -50,13 +50,13 @@ class Part(_Frozen, ABC):
         super().__init_subclass__(**options)
         dataclass(frozen=True, repr=False, eq=False)(cls)
         cls.__init__ = _with_frozen_arrays(cls, cls.__init__)  # type: ignore[method-assign]
-        # A user may add @dataclass(frozen=True): it must find nothing to refuse or to replace.
+        # So that a user can add @dataclass(frozen=True), which refuses or replaces these methods.
         del cls.__setattr__, cls.__delattr__
         for name in ("__eq__", "__hash__", "__repr__"):
             setattr(cls, name, getattr(cls, name))
 
     def bound(self, **values: Any) -> Self:
-        """Return a copy with values that are not settings: they are neither shown nor compared.
+        """Return a copy with bound values, which are not settings: repr and comparison ignore them.
 
         Parameters
         ----------
@@ -97,20 +97,20 @@ class Part(_Frozen, ABC):
 
     def __repr__(self) -> str:
         """Show the settings that differ from their defaults; an array as …"""
-        shown = []
+        settings = []
         for item in (item for item in fields(self) if item.repr):
             value = getattr(self, item.name, None)
             default = item.default if item.default_factory is MISSING else item.default_factory()
             if isinstance(value, np.ndarray):
-                shown.append(f"{item.name}=…")
+                settings.append(f"{item.name}=…")
             elif not _equal(value, default):
-                shown.append(f"{item.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+                settings.append(f"{item.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(settings)})"
 
 
 @lru_cache(maxsize=1024)
-def is_current(kind: type, twin: str, *originals: str) -> bool:
-    """True if a class or one of its bases defines `twin` no earlier than the originals.
+def is_current(cls: type, twin: str, *originals: str) -> bool:
+    """True if a class or one of its bases defines `twin` at least as late as the originals.
 
     A fast twin stands for methods that it was written for. A subclass that overrides one of these
     methods, but not the twin, must not use the twin.
@@ -140,7 +140,7 @@ def is_current(kind: type, twin: str, *originals: str) -> bool:
     (True, False)
     """
     depths = {
-        name: next((i for i, base in enumerate(kind.__mro__) if name in vars(base)), np.inf)
+        name: next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), np.inf)
         for name in (twin, *originals)
     }
     return all(depths[twin] <= depths[name] for name in originals)
@@ -168,7 +168,7 @@ def _values(part: Part) -> list[Any]:
     return [getattr(part, item.name) for item in fields(part) if item.compare]
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return one is not None and other is not None and bool(np.array_equal(one, other))
-    return bool(one == other)
+def _equal(first: Any, second: Any) -> bool:
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return first is not None and second is not None and bool(np.array_equal(first, second))
+    return bool(first == second)

@@ -24,50 +24,50 @@ if TYPE_CHECKING:
 
 OnPosition = Callable[[int], object]  # receives the position in a file
 MIN_BYTES = 2**22  # smaller files have no bar
-BAR_AFTER = 0.5  # seconds of reading before the bar appears
-TWICE_WITHIN = 0.75  # seconds between two interrupts that stop everything
+BAR_DELAY = 0.5  # seconds of reading before the bar appears
+DOUBLE_INTERRUPT = 0.75  # seconds within which a second Ctrl-C stops everything
 
-_shown: bool | None = None  # None: in a terminal and in a notebook
-_interrupted_at = -TWICE_WITHIN
+_show_bars: bool | None = None  # None: in a terminal and in a notebook
+_interrupted_at = -DOUBLE_INTERRUPT
 
 
 @contextmanager
 def stop_on_interrupt(stop: threading.Event) -> Iterator[None]:
     """Set the event at the first Ctrl-C. A second one interrupts as usual.
 
-    So does one that follows soon after another: a user who stops a search over many fits wants to
-    stop the search, not one fit after the other.
+    An interrupt soon after that of an earlier call also interrupts as usual: a user who stops a
+    search over many fits wants to stop the search, not one fit after another.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former = signal.getsignal(signal.SIGINT)
+    previous_handler = signal.getsignal(signal.SIGINT)
 
-    def ask(number: int, frame: Any) -> None:
+    def handle_interrupt(number: int, frame: Any) -> None:
         global _interrupted_at
-        signal.signal(signal.SIGINT, former)
-        again = time.monotonic() - _interrupted_at < TWICE_WITHIN
+        signal.signal(signal.SIGINT, previous_handler)
+        is_repeated = time.monotonic() - _interrupted_at < DOUBLE_INTERRUPT
         _interrupted_at = time.monotonic()
-        if again and callable(former):
-            former(number, frame)
+        if is_repeated and callable(previous_handler):
+            previous_handler(number, frame)
         stop.set()
 
-    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGINT, handle_interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 @contextmanager
 def show_progress(shown: bool | None) -> Iterator[None]:
-    """Set the default of bars; False also hides announcements."""
-    global _shown
-    before, _shown = _shown, shown
+    """Set the default visibility of bars; False also hides announcements."""
+    global _show_bars
+    previous, _show_bars = _show_bars, shown
     try:
         yield
     finally:
-        _shown = before
+        _show_bars = previous
 
 
 def progress_bar(
@@ -96,7 +96,7 @@ def progress_bar(
     from tqdm import tqdm
 
     if progress is None:
-        progress = sys.stderr.isatty() or _in_notebook() if _shown is None else _shown
+        progress = sys.stderr.isatty() or _in_notebook() if _show_bars is None else _show_bars
     options: Any = {"total": total, "desc": label, "unit": unit, "unit_scale": True, "delay": delay}
     if progress and _in_notebook():
         from tqdm.notebook import tqdm as notebook_bar
@@ -107,7 +107,7 @@ def progress_bar(
 
 @contextmanager
 def reading_bar(path: Path) -> Iterator[OnPosition]:
-    """Show how much of a large file was read. Call the result with each new position.
+    """Show a bar while a large file is read. Call the result with each new position.
 
     >>> with reading_bar(Path(__file__)) as on_position:
     ...     on_position(1000)
@@ -116,13 +116,13 @@ def reading_bar(path: Path) -> Iterator[OnPosition]:
     if size < MIN_BYTES:
         yield lambda position: None
         return
-    with progress_bar(None, size, f"reading {path.name}", unit="B", delay=BAR_AFTER) as bar:
+    with progress_bar(None, size, f"reading {path.name}", unit="B", delay=BAR_DELAY) as bar:
         yield lambda position: bar.update(position - bar.n)
 
 
 def announce(line: str, progress: bool | None) -> None:
     """Write a line to standard error, unless progress is False or the command is quiet."""
-    if False in (progress, _shown):
+    if False in (progress, _show_bars):
         return
     from tqdm import tqdm
 

@@ -2,8 +2,8 @@
 
 A *walk* chooses the next node, an *update* changes the token during a visit, an *objective* defines
 the loss, and a *protection* limits the access of a visit to the objective. `visit` puts the four
-together. A simulation, an estimator and a network of real nodes call it and nothing else; its fast
-twin `simulation.kernels` must give the same numbers from the same draws.
+together. Simulations, estimators and networks of real nodes all call it. `simulation.kernels` is
+its compiled twin, which must give the same numbers from the same draws.
 
 >>> import numpy as np
 >>> from walklearn import PowerStep, Problem, graphs, updates, walks
@@ -47,7 +47,8 @@ class Token(NamedTuple):
     Parameters
     ----------
     slot, visits, updates
-        The number of the token, of its visits and of its updates; weight 0 makes no update.
+        The number of the token, its visits so far and its updates so far. A visit with weight 0 is
+        no update.
     walk, update
         The arrays of walk and update.
     """
@@ -81,7 +82,7 @@ class Draws(NamedTuple):
     walk, gradients
         Uniform numbers for the walk, and for each gradient.
     noise
-        The protection's noise for each gradient: exact on a real node, else from a seed.
+        The protection's noise for each gradient: exact on a real node, otherwise from a seed.
     """
 
     walk: Array
@@ -100,7 +101,7 @@ class Setting:
     privacy
         The protection of the rows; none by default.
     tokens, updates
-        The number of tokens, and of the updates planned for each; 0 if that is not known.
+        The number of tokens, and the number of updates planned for each; 0 if unknown.
     """
 
     objective: Any
@@ -120,8 +121,8 @@ class Setting:
         check_whole(f"gradients of {self.update!r}", gradients)
         if cap is not None and cap < gradients:
             raise ValueError(
-                f"a visit of {self.update!r} takes {gradients} gradients, and {privacy!r} allows a "
-                f"node {cap} in all, so no visit would change the model. Raise max_contributions."
+                f"a visit of {self.update!r} takes {gradients} gradients, but {privacy!r} allows a "
+                f"node {cap} in total, so no visit changes the model. Raise max_contributions."
             )
         check_needs(self.walk, objective)
         check_needs(privacy, objective)
@@ -146,7 +147,7 @@ class Setting:
 
     @cached_property
     def visible(self) -> Any:
-        """The objective that an update has access to outside a visit; under noise, without rows."""
+        """The objective as updates see it outside a visit: without its rows under noise."""
         noisy = self.privacy.adds_noise
         return ObjectiveView(self.objective, self.privacy) if noisy else self.objective
 
@@ -154,12 +155,14 @@ class Setting:
     def token_specs(self) -> tuple[Specs, Specs]:
         """The arrays of walk and update on the token."""
         objective, update = self.visible, self.update
-        of_update = checked_specs(update.token_arrays(objective, self.tokens), update)
-        if type(update).model is Update.model and all(spec.name != "model" for spec in of_update):
+        update_specs = checked_specs(update.token_arrays(objective, self.tokens), update)
+        if type(update).model is Update.model and all(
+            spec.name != "model" for spec in update_specs
+        ):
             raise ValueError(
                 f'{update!r} declares no array "model". Declare it, or override `model`.'
             )
-        return checked_specs(self.walk.token_arrays(objective.nodes), self.walk), of_update
+        return checked_specs(self.walk.token_arrays(objective.nodes), self.walk), update_specs
 
     def node_specs(self, node: int) -> tuple[Specs, Specs, Specs]:
         """Return the arrays of walk, update and protection at a node."""
@@ -187,10 +190,10 @@ class Setting:
         return NodeState(*map(zeros, self.node_specs(node)))
 
     def draw(self, walk: np.random.Generator, noise: np.random.Generator | None) -> Draws:
-        """Draw the random numbers of one visit, always as many, so that streams stay in step.
+        """Draw the random numbers of one visit. Their number is fixed, to keep streams aligned.
 
-        `walk` is the source of uniform numbers, `noise` that of simulated noise; None draws noise
-        exactly, from the operating system's entropy.
+        `walk` is the source of uniform numbers, `noise` the source of simulated noise. If it is
+        None, the noise is exact and comes from the operating system's entropy.
         """
         uniforms, count = walk.random(self.draws), self.update.gradients
         return Draws(
@@ -206,22 +209,22 @@ def init_token(setting: Setting, model: Array | None = None) -> Token:
     Parameters
     ----------
     setting, model
-        The fixed inputs of the run, and a first model for updates that do not override
-        `init_token`; the objective's start by default.
+        The fixed inputs of the run, and the initial model of updates that do not override
+        `init_token`: by default the objective's start.
 
     Returns
     -------
     Token
-        Without visits.
+        The token, with all counts 0.
     """
-    update, (of_walk, of_update) = setting.update, setting.token_specs
+    update, (walk_specs, update_specs) = setting.update, setting.token_specs
     if type(update).init_token is not Update.init_token:
         arrays = update.init_token(setting.visible, setting.tokens)
     else:
-        arrays = zeros(of_update)
+        arrays = zeros(update_specs)
         if "model" in arrays:
             arrays["model"] = setting.visible.start if model is None else model
-    return Token(0, 0, 0, zeros(of_walk), conform(of_update, arrays, update))
+    return Token(0, 0, 0, zeros(walk_specs), conform(update_specs, arrays, update))
 
 
 def visit(
@@ -266,8 +269,8 @@ def visit(
             raise TypeError(
                 f"visit of {update!r} must return an updates.VisitResult, got {result!r}."
             )
-    of_token = map(conform, setting.token_specs, (hop.token, result.token), (walk, update))
-    token = Token(token.slot, token.visits + 1, token.updates + (weight > 0), *of_token)
+    token_arrays = map(conform, setting.token_specs, (hop.token, result.token), (walk, update))
+    token = Token(token.slot, token.visits + 1, token.updates + (weight > 0), *token_arrays)
     arrays, parts = (hop.state, result.state, spent), (walk, update, privacy)
     state = NodeState(*map(conform, setting.node_specs(node), arrays, parts))
     return token, state, hop, weight
@@ -323,8 +326,8 @@ class Walker:
         is_possible = all(isinstance(number, WHOLE) for number in numbers)
         is_possible = is_possible and hop.questions >= 0 and 0 <= hop.node < view.nodes
         if is_possible and hop.messages == 1 and not walk.is_independent:
-            place = bisect_left(view.neighbours, hop.node)  # far faster than `in`
-            is_possible = view.neighbours[place : place + 1].tolist() == [hop.node]
+            index = bisect_left(view.neighbours, hop.node)  # far faster than `in`
+            is_possible = view.neighbours[index : index + 1].tolist() == [hop.node]
         elif is_possible:
             is_possible = hop.messages > 0 or (hop.messages == 0 and hop.node == view.node)
         if not is_possible:

@@ -37,7 +37,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def listed(names: Sequence[str], maximum: int = 8) -> str:
-    """Return names as 'a', 'b' and 'c'; of many only the first.
+    """Return names as 'a', 'b' and 'c', at most `maximum` of them.
 
     >>> listed(["a", "b", "c"], maximum=1)
     "'a' and 2 others"
@@ -58,7 +58,7 @@ def either(choices: Sequence[str]) -> str:
 
 
 def as_given(value: object) -> str:
-    """Return a wrong value for a message: shortened if it is long; a class gets a hint.
+    """Return an invalid value for a message. Long ones are shortened; a class gets a hint.
 
     >>> as_given([1, 2]), as_given(dict), as_given("x" * 1000)[:50]
     ('[1, 2]', 'the class dict: write dict()', "a str that begins with 'xxxxxxxxxxxxxxxxxxxxxxxxxx")
@@ -101,7 +101,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def no_such_file(path: Path) -> str:
-    """Return the message that a file does not exist, with a similar name."""
+    """Return the message for a missing file, with a similar name if there is one."""
     if path.is_dir():
         return f"{path} is a directory, not a file."
     names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -116,8 +116,8 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     right = [
-        all(re.match(r"[-+]?([\d.]|(inf|nan)\b)|-?$", row[at]) for row in rows)
-        for at in range(len(header))
+        all(re.match(r"[-+]?([\d.]|(inf|nan)\b)|-?$", row[index]) for row in rows)
+        for index in range(len(header))
     ]
     return [
         "  ".join(

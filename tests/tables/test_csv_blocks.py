@@ -210,7 +210,7 @@ def test_a_line_of_progress_in_a_terminal_only(
     path = tmp_path / "large.csv"
     path.write_text("a,b\n" + "1,2\n" * 100)
     monkeypatch.setattr(progress, "MIN_BYTES", 0)
-    monkeypatch.setattr(progress, "BAR_AFTER", 0.0)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
     for in_blocks in (True, False):
         with reading(in_blocks=in_blocks):
             read_csv(path)
@@ -222,4 +222,4 @@ def test_a_line_of_progress_in_a_terminal_only(
         assert "404/404" in text
         monkeypatch.undo()
         monkeypatch.setattr(progress, "MIN_BYTES", 0)
-        monkeypatch.setattr(progress, "BAR_AFTER", 0.0)
+        monkeypatch.setattr(progress, "BAR_DELAY", 0.0)

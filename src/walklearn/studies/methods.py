@@ -40,7 +40,7 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     walk: Any = WALKS[table.choice("walk", WALKS)]
     if not (isinstance(walk, type) and issubclass(walk, ComposedWalk)):
         return _walk(walk, table, problem_table, problem)
-    bases = WALKS.names_of(Metropolis, also=table.get("base"))
+    bases = WALKS.names_of(Metropolis, to_load=table.get("base"))
     base = WALKS[table.choice("base", bases, walk().walk.name)]
     outer_keys = [key for key in inspect.signature(walk).parameters if key != "walk"]
     outer = arguments(walk, table, ["walk", "base", "update", *_walk_keys(base), *_ALSO],
