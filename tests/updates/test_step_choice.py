@@ -120,7 +120,7 @@ def test_lengths_of_walks() -> None:
     ],
 )
 def test_when_to_stop(losses: list[float], coverage: float, done: bool) -> None:
-    assert has_converged(losses, of_zeros=0.7, tol=0.01, coverage=coverage) is done
+    assert has_converged(losses, zero_loss=0.7, tol=0.01, coverage=coverage) is done
 
 
 def test_visited_mass() -> None:

@@ -8,17 +8,18 @@ first reduces it a little and then doubles it while the node's own rows contradi
 unless ‖g‖²/(2L̂) is lost in the rounding of φ_i. L̂ starts at ‖g‖²/(2 φ_i(w)) of the first visit that
 has a gradient: below that no loss, which is at least 0, can pass the test.
 
-On a graph that mixes slowly 1/(3(L̂ + λ)) is too long. The token stays in one part and moves to the
-minimum of that part, on gradients of the others that are long outdated. The token knows how
-outdated they are from a, the hops since a node's last visit: τ̂ = Σa² / (2Σa) is the mean age of a
-gradient (between two visits a hops apart its age runs from 0 to a). With n nodes visited,
+On a graph that mixes slowly, the step 1/(3(L̂ + λ)) is too long: the token stays in one part of the
+graph and moves towards the minimum of that part, while the stored gradients of other parts are
+outdated. The token measures their age by a, the hops since a node's last visit: τ̂ = Σa² / (2Σa) is
+the mean age of a gradient (between two visits a hops apart its age runs from 0 to a). With n nodes
+visited,
 
     γ = factor / (3(L̂ + λ)),   L̂ falls by 2^(−factor / H) a visit,   factor = min(1, n/τ̂).
 
 The mean of a alone is useless: it is N on every graph. L̂ halves in H = N visits. But a visit tests
-it along one direction only. That is all directions of a single row, and one of many of several
-rows. If few nodes hold several rows each, L̂ must not fall below the curvature of the other
-directions before a visit meets one of them (`halving_visits`).
+it along one direction only, which is enough for a node with one row but not for several rows. If
+few nodes hold several rows each, L̂ must not fall below the curvature of the other directions
+before a visit meets one of them (`halving_visits`).
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ import numpy as np
 
 from walklearn.arrays import Array
 
-SHARE = 1.0 / 3.0  # of 1/(L̂ + λ)
+STEP_SHARE = 1.0 / 3.0  # of 1/(L̂ + λ)
 ROUNDING = 1e-8  # of φ_i: a smaller decrease cannot be distinguished from rounding
-FEW_NODES, MAX_VISITS = 100, 1000  # found by trial: 100 suffices for batches, rows for whole nodes
-ROUNDS = 20  # a node that was not met in this many times the usual time is absent
-HOPS_SHARE = 1 / 8  # of all hops, the shortest time in which L̂ halves; found by trial too
+FEW_NODES, MAX_VISITS = 100, 1000  # chosen by experiment
+MAX_RETURN_TIMES = 20  # return times τ̂ after which an unvisited node is presumed absent
+HOPS_SHARE = 1 / 8  # share of all hops: the shortest time in which L̂ halves, by experiment
 SLACK = 1e-6  # of the decrease: equality, as for one row of least squares, passes the test
 
 
@@ -78,29 +79,29 @@ class ReturnTimes(NamedTuple):
         return self.ages / self.nodes if self.nodes else 0.0
 
     def missing_nodes_are_absent(self, nodes: int) -> bool:
-        """True if the walk was so long that a node that it did not meet must be absent.
+        """True if the walk is so long that unvisited nodes can be presumed absent.
 
-        τ̂ is the number of hops until it meets a node again.
+        τ̂ is the typical number of hops until a node is visited again.
 
         >>> ReturnTimes(3.0, ages=300.0, squared_ages=1200.0).missing_nodes_are_absent(4)
         True
         >>> ReturnTimes(3.0, ages=300.0, squared_ages=6000.0).missing_nodes_are_absent(4)
         False
         """
-        return self.hops > ROUNDS * max(self.mean_age, nodes)
+        return self.hops > MAX_RETURN_TIMES * max(self.mean_age, nodes)
 
     def step(self, curvature: float) -> float:
         """Return γ for a curvature L̂ + λ; 0 without curvature, since there is no gradient."""
-        return self.factor * SHARE / curvature if curvature > 0 else 0.0
+        return self.factor * STEP_SHARE / curvature if curvature > 0 else 0.0
 
 
 def halving_visits(nodes: int, rows: int, inspected: int, hops: float) -> float:
     """Return H, the visits in which L̂ halves, for N nodes and the rows of this node.
 
-    H is N. If few nodes hold several rows, it is N times the inspected rows, from 100 to 1000. All
-    rows of a node together may hide for long that L̂ is too small, until w has moved far away. Then
-    H is also at least a share of `ReturnTimes.hops`, so that the time between two such moves
-    becomes long enough to converge.
+    H is N. If few nodes hold several rows, it is N times the inspected rows, from 100 to 1000. If a
+    visit inspects all rows of its node, a too small L̂ can remain undetected until w has moved far
+    away. Then H is also at least a share of `ReturnTimes.hops`, so that the time between two such
+    moves becomes long enough to converge.
 
     >>> [halving_visits(*case, 0) for case in ((500, 9, 9), (20, 1, 1), (5, 80, 80), (5, 80, 1))]
     [500, 20, 400, 100]

@@ -12,7 +12,7 @@ With a mini-batch B of a node's n_i rows, g − h_i is estimated by ``n_i/|B|`` 
 that are used for the first time take their share of s/n for h_r, and n counts a node by the share
 of its rows that were used. A relay, which has no rows, counts in n with its h of 0.
 
-The step γ is found by a line search (`line_search`), or given and then used as given.
+The step γ is constant if it is given; otherwise a line search finds it (`line_search`).
 
 (SAGA: Defazio, Bach & Lacoste-Julien, 2014. On a Markov chain: M. Even, *Stochastic gradient
 descent under Markovian sampling schemes*, ICML 2023.)
@@ -116,12 +116,12 @@ class Saga(Update):
         """Inspect the rows, find the step, make it, and store the slopes."""
         objective, node = context.objective, context.node
         w, s, k = token["model"], token["gradient_sum"], context.updates + 1
-        last = int(state["updated"])
+        last_update = int(state["updated"])
         rows, x, slopes_of = objective.linear_rows(node, context.draws[0])
-        row = _correction(rows, x, slopes_of(w), state["slopes"], is_first=last == 0)
+        row = _correction(rows, x, slopes_of(w), state["slopes"], is_first=last_update == 0)
 
         times = ReturnTimes(*(float(token[name]) for name in SCALARS[:3]))
-        times = times.with_visit(row.new_rows, k - last if last else 0)
+        times = times.with_visit(row.new_rows, k - last_update if last_update else 0)
         curvature = float(token["curvature"])
         gamma = 0.0 if self.step_size is None else self.step_size.constant
         if self.step_size is None:
@@ -134,16 +134,16 @@ class Saga(Update):
 
         mean = (1.0 - row.new_inspected) * s / times.nodes
         direction = row.correction + mean + objective.penalty * w
-        moved = (w - gamma * direction).astype(w.dtype, copy=False)
-        arrays = {"model": objective.project(moved), "gradient_sum": s + row.change}
+        new_model = (w - gamma * direction).astype(w.dtype, copy=False)
+        arrays = {"model": objective.project(new_model), "gradient_sum": s + row.change}
         scalars = dict(zip(SCALARS, map(np.asarray, (*times, curvature)), strict=True))
-        carried: Arrays = {**arrays, **scalars, "collects": token["collects"]}
-        return VisitResult(carried, {"slopes": row.slopes, "updated": np.asarray(k)})
+        token_arrays: Arrays = {**arrays, **scalars, "collects": token["collects"]}
+        return VisitResult(token_arrays, {"slopes": row.slopes, "updated": np.asarray(k)})
 
     def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
-        """Return ∇f as the token knows it, s/n + λw; None until every node was visited.
+        """Return the token's estimate of ∇f, s/n + λw; None until every node was visited.
 
-        It consists of gradients as old as the last visit to each node.
+        It uses the gradient of each node at its last visit.
         """
         n = float(token["nodes"])
         if n < ALL_NODES * objective.nodes:
@@ -166,16 +166,16 @@ def _correction(rows: Array, x: Any, slopes: Array, stored: Array, is_first: boo
     is_new = missing if missing.ndim == 1 else missing[:, 0]
     differences = slopes - np.where(missing, 0.0, new[rows])
     new[rows] = slopes
-    once = np.full(len(rows), len(rows) == 1)
-    if len(rows) > 1:  # a row that was picked twice changes once
-        once[np.unique(rows, return_index=True)[1]] = True
+    is_first_use = np.full(len(rows), len(rows) == 1)
+    if len(rows) > 1:  # a row that is drawn twice counts once
+        is_first_use[np.unique(rows, return_index=True)[1]] = True
     share = count / inspected
     # A relay has no rows: its h is 0, and known from the first visit on.
-    new_rows = np.count_nonzero(is_new & once) / count if count else float(is_first)
+    new_rows = np.count_nonzero(is_new & is_first_use) / count if count else float(is_first)
     return RowCorrection(
         gradient=share * _gradient(slopes, x),
         correction=share * _gradient(differences, x),
-        change=_gradient((differences.T * once).T, x),
+        change=_gradient((differences.T * is_first_use).T, x),
         new_inspected=np.count_nonzero(is_new) / inspected,
         new_rows=new_rows,
         slopes=new,

@@ -61,8 +61,8 @@ class Sgd(Update):
         objective, w = context.objective, token["model"]
         gamma = self.step_size(context.updates + 1)
         gradient = context.weight * (context.gradient(w) + objective.penalty * w)
-        moved = (w - gamma * gradient).astype(w.dtype, copy=False)
-        arrays: Arrays = {"model": objective.project(moved)}
+        new_model = (w - gamma * gradient).astype(w.dtype, copy=False)
+        arrays: Arrays = {"model": objective.project(new_model)}
         if self.average:
             arrays["weighted_sum"] = token["weighted_sum"] + gamma * w
             arrays["step_size_sum"] = np.array(token["step_size_sum"] + gamma)

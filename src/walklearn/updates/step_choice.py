@@ -1,4 +1,4 @@
-"""Step sizes and lengths of walks by default.
+"""Default step sizes and default lengths of walks.
 
 The step size is γ_k = c / k^q with q just above ½, the slowest decay that the theorems allow: the
 influence of the start vanishes fastest. The constant c follows from the smoothness constants L_i.
@@ -15,11 +15,11 @@ The 8 is measured, not derived (benchmarks/README.md). Under privacy L_i must no
 `public_step` follows from the releases and the public bounds instead. With noise on the model, the
 noise in the first step has a length of about 1 at most.
 
-A walk of no given length is checked after n, 2n, 4n, … updates. For an error that falls like a
-power of k, the gain of a doubling is about as large as what remains to be gained. So the walk has
-converged if a doubling changes the loss by less than a share `tolerance` of the loss of zeros,
-provided that the token visited most of the network in that time: on a ring it stays in one part for
-long, and the model gets worse on the others.
+A walk without a given length is checked after n, 2n, 4n, … updates. If the error falls like a power
+of k, one doubling gains about as much as all later ones together. So the walk has converged if a
+doubling changes the loss by less than a share `tolerance` of the loss of zeros, provided that the
+token visited most of the network in that time: on a ring it stays in one part for long, and the
+model gets worse on the others.
 """
 
 from __future__ import annotations
@@ -55,10 +55,12 @@ def choose_step(problem: Problem, graph: Graph, walk: Walk, batch: int | None = 
     batch: the number of rows per update; the fewer, the shorter the steps.
     """
     scale = walk.gradient_scale(graph, problem)
-    more = 0.0 if batch is None else problem.batch_smoothness(batch) - problem.smoothness_constants
-    largest = float((scale * (problem.smoothness_constants + more)).max())
-    mean = float((problem.importance + more).mean())
-    return _step(problem.loss, problem.penalty, float(scale.max()), largest, mean)
+    batch_excess = (
+        0.0 if batch is None else problem.batch_smoothness(batch) - problem.smoothness_constants
+    )
+    max_smoothness = float((scale * (problem.smoothness_constants + batch_excess)).max())
+    mean = float((problem.importance + batch_excess).mean())
+    return _step(problem.loss, problem.penalty, float(scale.max()), max_smoothness, mean)
 
 
 def best_step(candidates: Sequence[T], errors: ArrayLike) -> T:
@@ -98,7 +100,7 @@ def public_step(
 def max_steps(nodes: int, has_memory: bool) -> int:
     """Return the largest number of updates: a million, or 50 for each node; with memory 20 times.
 
-    A walk with memory ends when it has converged, usually long before.
+    A walk with memory usually converges and ends long before.
     """
     return max(MAX_STEPS, 50 * nodes) * (20 if has_memory else 1)
 
@@ -111,14 +113,14 @@ def public_steps(nodes: int, limit: int) -> int:
     return min(limit, max(MIN_STEPS, min(100 * nodes, MAX_STEPS), 10 * nodes))
 
 
-def has_converged(losses: Sequence[float], of_zeros: float, tol: float, coverage: float) -> bool:
+def has_converged(losses: Sequence[float], zero_loss: float, tol: float, coverage: float) -> bool:
     """True if the last doubling of the walk changed the loss by at most a share `tol`.
 
-    It is a share of `of_zeros`, the loss of zeros. coverage: `visited_mass` of that time.
+    It is a share of `zero_loss`, the loss of zeros. coverage: `visited_mass` over that time.
     """
     if len(losses) < 2 or coverage < MIN_COVERAGE:
         return False
-    return abs(losses[-2] - losses[-1]) <= tol * of_zeros
+    return abs(losses[-2] - losses[-1]) <= tol * zero_loss
 
 
 def visited_mass(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.int64]) -> float:
@@ -127,9 +129,11 @@ def visited_mass(walk: Walk, graph: Graph, problem: Problem, visits: NDArray[np.
     return float((visits > 0).mean() if shares is None else shares[visits > 0].sum())
 
 
-def _step(loss: Loss, penalty: float, scale: float, largest: float, mean: float) -> PowerStep:
+def _step(
+    loss: Loss, penalty: float, scale: float, max_smoothness: float, mean: float
+) -> PowerStep:
     if math.isinf(loss.max_slope):
-        return PowerStep(1.0 / max(largest, MIN_SMOOTHNESS), EXPONENT)
+        return PowerStep(1.0 / max(max_smoothness, MIN_SMOOTHNESS), EXPONENT)
     constant = LENGTH / max(mean, MIN_SMOOTHNESS)
     if penalty > 0:  # the gradient of the penalty is not bounded, so it must not overshoot
         constant = min(constant, 1.0 / (penalty * scale))

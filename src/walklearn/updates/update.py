@@ -109,7 +109,7 @@ class Update(Part):
     converges
         True if the model converges to the minimiser at a constant step, whatever the walk.
     discloses
-        A sentence on what the token discloses about L_i; empty for nothing.
+        A clause that names the information about L_i on the token; empty if there is none.
     compiled
         The name of the kernel for `visit`. It counts only if no subclass overrides `visit` or the
         declared arrays.
@@ -173,7 +173,7 @@ class Update(Part):
         return self.model(objective, token)
 
     def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
-        """Return ∇f as the token knows it; None if it carries none, or not yet of all nodes."""
+        """Return the token's estimate of ∇f; None without one, or before all nodes were visited."""
         return None
 
     def since(self, before: Arrays, token: Arrays) -> Arrays:
@@ -197,12 +197,12 @@ class Update(Part):
         It is node 0 if the objective does not say how many rows each node has.
         """
         offsets = getattr(objective, "offsets", None)  # of a Problem: the first row of each node
-        largest = 0 if offsets is None else int(np.diff(offsets).argmax())
-        return sum(spec.nbytes for spec in self.node_arrays(objective, largest))
+        largest_node = 0 if offsets is None else int(np.diff(offsets).argmax())
+        return sum(spec.nbytes for spec in self.node_arrays(objective, largest_node))
 
     @property
     def label(self) -> str:
-        """Its part of a trace's label."""
+        """The update's part of a trace's label."""
         return repr(self)
 
     @property

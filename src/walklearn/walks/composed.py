@@ -33,7 +33,7 @@ class ComposedWalk(Walk):
 
     @property
     def innermost(self) -> Metropolis:
-        """The walk it builds on."""
+        """The inner walk."""
         return self.walk
 
     def with_innermost(self, inner: Any) -> Self:
@@ -47,17 +47,17 @@ class ComposedWalk(Walk):
 
     @property
     def needs(self) -> dict[str, str]:
-        """The needs of its walk."""
+        """The needs of the inner walk."""
         return self.walk.needs
 
     @property
     def is_compiled(self) -> bool:
-        """True if kernels do what this walk and the one inside do."""
+        """True if kernels run both this walk and the inner walk."""
         return super().is_compiled and self.walk.is_compiled
 
     @property
     def disclosure(self) -> Disclosure | None:
-        """The disclosure of its walk."""
+        """The disclosure of the inner walk."""
         return self.walk.disclosure
 
     @property
@@ -67,13 +67,13 @@ class ComposedWalk(Walk):
 
     @property
     def announced_numbers(self) -> int | None:  # type: ignore[override]
-        """The numbers that its walk sends."""
+        """The length of the announcement that the inner walk sends."""
         return self.walk.numbers_sent
 
     def announce(
         self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
     ) -> tuple[float, ...]:
-        """Announce what its walk announces."""
+        """Return the announcement of the inner walk."""
         return self.walk.announce(objective, node, degree, rng)
 
     def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
@@ -83,11 +83,11 @@ class ComposedWalk(Walk):
 
     @property
     def draws_announcements(self) -> bool:
-        """True if either walk overrides how announcements are made."""
+        """True if either walk overrides the computation of announcements."""
         return super().draws_announcements or self.walk.draws_announcements
 
     def with_announcements(self, table: Vector) -> Self:
-        """Return the walk, and the one inside, with the same announcements."""
+        """Return the walk with these announcements bound to it and to the inner walk."""
         return self.bound(table=table, walk=self.walk.with_announcements(table))
 
     def token_arrays(self, nodes: int) -> Specs:
@@ -99,31 +99,31 @@ class ComposedWalk(Walk):
         return self.walk.node_arrays(tokens)
 
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
-        """The weight of its walk."""
+        """Return the weight of the inner walk."""
         return self.walk.weight(view, token, state)
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
-        """Bind its walk, with other weights if a subclass has overridden `gradient_scale`."""
+        """Bind the inner walk, with the weights of a subclass that overrides `gradient_scale`."""
         if type(self).gradient_scale is ComposedWalk.gradient_scale:
             return self.with_innermost(self.walk.bind(graph, objective, mean))
         scale = scale_of(self, graph, objective, mean)
         return self.with_innermost(self.walk.bound(scale=scale))
 
     def gradient_scale(self, graph: Graph, objective: Any = None) -> Vector:
-        """The gradient scale of its walk."""
+        """Return the gradient scale of the inner walk."""
         return self.walk.gradient_scale(graph, objective)
 
     def stationary(self, graph: Graph, objective: Any = None) -> Vector:
-        """The stationary distribution of its walk."""
+        """Return the stationary distribution of the inner walk."""
         return self.walk.stationary(graph, objective)
 
     @property
     def is_private(self) -> bool:
-        """True if the release of its walk is still to be drawn."""
+        """True if the release of the inner walk is still to be drawn."""
         return self.walk.is_private
 
     def sample_release(
         self, graph: Graph, objective: Any, generator: Generators | None = None
     ) -> Self:
-        """Return the same walk, built on one whose release is drawn."""
+        """Return the walk with the release of the inner walk drawn."""
         return self.with_innermost(self.walk.sample_release(graph, objective, generator))

@@ -1,7 +1,7 @@
-"""The disclosures of walks about the nodes' rows beside the model: does a walk reveal L_i?
+"""Information about the nodes' rows that walks disclose beside the model: do they reveal L_i?
 
 L_i depends on the rows of its node. A walk can reveal it in two ways. It can announce L_i to the
-neighbours, as it is or released by a mechanism. Or it can scale steps by the true L_i, which can
+neighbours, unprotected or through a mechanism. Or it can scale steps by the true L_i, which can
 then be computed from the model. Every walk states which it does (`Walk.disclosure`), and
 simulations, estimators, nodes, ledgers and advice rely on that.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Disclosure(NamedTuple):
-    """Disclosure of a walk about the rows, beside the model.
+    """Information about the rows that a walk discloses beside the model.
 
     reveals_rows: True if neighbours receive a number that depends on the rows.
-    mechanism: the mechanism that releases, or has released, it; None if it is sent as it is.
+    mechanism: the mechanism that releases this number; None if it is sent unprotected.
     scaled_by: the setting that scales steps by the true L_i; empty if there is none.
-    instead: the setting that does not.
+    instead: a setting that avoids this scaling.
     """
 
     reveals_rows: bool = False
@@ -36,11 +36,19 @@ class Disclosure(NamedTuple):
 
 
 def disclosure_of(walk: Walk) -> Disclosure:
-    """Return the known disclosure of the walk and of the one inside, the worse of the two."""
-    known = [each.disclosure for each in (walk.innermost, walk) if each.disclosure is not None]
-    unprotected = [each for each in known if each.is_unprotected]
-    scaled = [each for each in known if each.scaled_by]
-    worst = (unprotected or [each for each in known if each.reveals_rows] or [Disclosure()])[0]
+    """Return the worse of the known disclosures of the walk and its inner walk."""
+    disclosures = [
+        disclosure.disclosure
+        for disclosure in (walk.innermost, walk)
+        if disclosure.disclosure is not None
+    ]
+    unprotected = [disclosure for disclosure in disclosures if disclosure.is_unprotected]
+    scaled = [disclosure for disclosure in disclosures if disclosure.scaled_by]
+    worst = (
+        unprotected
+        or [disclosure for disclosure in disclosures if disclosure.reveals_rows]
+        or [Disclosure()]
+    )[0]
     if scaled:
         return worst._replace(scaled_by=scaled[0].scaled_by, instead=scaled[0].instead)
     return worst
@@ -69,7 +77,7 @@ def check_scale(walk: Walk) -> None:
 def check_disclosure_known(walk: Walk) -> None:
     """Raise a ValueError if the walk does not state what it discloses.
 
-    An inherited `disclosure` means little: methods that a subclass overrides may disclose more.
+    An inherited `disclosure` does not count: overridden methods may disclose more.
     """
     if not walk.disclosure_is_known:
         raise ValueError(
@@ -99,19 +107,19 @@ def check_protectable(walk: Walk) -> None:
 def published(
     walk: Walk | None, noise: Any, nodes: int, out_of_bounds: list[int]
 ) -> dict[str, Any]:
-    """Return what neighbours receive and what protects it, as a trace keeps it.
+    """Return the published numbers and their protections, as plain values for a trace.
 
-    walk: None for gossip. out_of_bounds: the number of clamped values in each replicate.
+    walk: the walk; None for gossip. out_of_bounds: the clamped values in each replicate.
     """
     from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, describe  # slow to import
 
-    result: dict[str, Any] = {"nodes": nodes}
-    result["model"] = IN_THE_CLEAR if noise is None else describe(noise)
+    record: dict[str, Any] = {"nodes": nodes}
+    record["model"] = IN_THE_CLEAR if noise is None else describe(noise)
     disclosure = Disclosure() if walk is None else disclosure_of(walk)
     if disclosure.mechanism is not None and disclosure.reveals_rows:
-        result["importance"] = describe(disclosure.mechanism)
-        result["reweight"] = "as-printed" if disclosure.scaled_by else "released"
-        result["out_of_bounds"] = out_of_bounds
+        record["importance"] = describe(disclosure.mechanism)
+        record["reweight"] = "as-printed" if disclosure.scaled_by else "released"
+        record["out_of_bounds"] = out_of_bounds
     elif disclosure.reveals_rows:
-        result["importance"] = IN_THE_CLEAR
-    return result
+        record["importance"] = IN_THE_CLEAR
+    return record

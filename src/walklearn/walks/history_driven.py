@@ -31,7 +31,7 @@ class HistoryDriven(ComposedWalk):
     walk
         The walk whose stationary distribution it keeps.
     alpha
-        The strength of the avoidance; with 0 it hops like its walk, and its questions are useless.
+        The strength of the avoidance. With 0 the walk hops like `walk`, and still asks questions.
 
     Examples
     --------
@@ -50,13 +50,13 @@ class HistoryDriven(ComposedWalk):
         super().__post_init__()
         if type(self.walk).hop is not Metropolis.hop:
             raise TypeError(
-                f"{self.walk!r} has its own hop, which a history-driven walk would ignore. Use "
+                f"{self.walk!r} has its own hop, which a history-driven walk ignores. Use "
                 "a walk that overrides `visit_weight` or `announce` only."
             )
         check_number("alpha", self.alpha, minimum=0.0)
 
     def node_arrays(self, tokens: int) -> Specs:
-        """The number of earlier visits to the node, and the arrays of its walk."""
+        """The number of earlier visits to the node, and the arrays of the inner walk."""
         return (*super().node_arrays(tokens), ArraySpec("visits", (), "<i8"))
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
@@ -66,12 +66,12 @@ class HistoryDriven(ComposedWalk):
         proposal = propose(draws[0], len(view.neighbours), base.laziness)
         if proposal is None:
             return Hop(view.node, 0, token, state)
-        place, decider = proposal
-        j = int(view.neighbours[place])
+        index, threshold = proposal
+        j = int(view.neighbours[index])
         visits, other_visits = int(state["visits"]) + 1, int(view.ask(j)["visits"]) + 1
-        score, other_score = view.own_announcement[0], view.announced[place][0]
+        score, other_score = view.own_announcement[0], view.announced[index][0]
         degree, other_degree = len(view.neighbours), len(view.neighbours_of(j))
         # (x_i / μ_i) / (x_j / μ_j), where μ = score · degree
         excess = (visits * other_score * other_degree) / (other_visits * score * degree)
-        moves = decider <= float(excess) ** self.alpha * other_score / score
+        moves = threshold <= float(excess) ** self.alpha * other_score / score
         return Hop(j if moves else view.node, int(moves), token, state, questions=2)

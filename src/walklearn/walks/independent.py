@@ -1,4 +1,4 @@
-"""Independent draws, which walks emulate and no network can make."""
+"""Independent draws of nodes: a baseline that no network can run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from walklearn.walks.walk import WALKS
 class Independent(ComposedWalk):
     """Independent draws: the node of each update is drawn from the stationary distribution.
 
-    No network can do this. A message is counted whenever two updates in a row are made by different
+    No network can do this. A message is counted if consecutive updates are at different
     nodes.
 
     Parameters
@@ -42,12 +42,12 @@ class Independent(ComposedWalk):
 
     @property
     def disclosure(self) -> Disclosure | None:
-        """The disclosure of its walk."""
+        """The disclosure of the inner walk."""
         return self.walk.disclosure
 
     @property
     def announced_numbers(self) -> int | None:  # type: ignore[override]
-        """None: there is no network."""
+        """Zero, because there is no network."""
         return 0
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
@@ -58,8 +58,8 @@ class Independent(ComposedWalk):
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Draw a node from the stationary distribution."""
         assert self.cumulative is not None, "bind the walk first"
-        place = int(np.searchsorted(self.cumulative, draws[0], side="right"))
-        j = min(place, view.nodes - 1)
+        index = int(np.searchsorted(self.cumulative, draws[0], side="right"))
+        j = min(index, view.nodes - 1)
         return Hop(j, int(j != view.node), self.walk.count_visit(view, token), state)
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:

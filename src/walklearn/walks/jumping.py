@@ -25,8 +25,8 @@ class Jumping(ComposedWalk):
     """A Metropolis walk with random jumps against entrapment (MHLJ, Liu et al. 2024).
 
     In a jump the token ignores the importance and is passed along r uniform neighbours. Each hop is
-    a message, and only the last node updates. Jumps bend the stationary distribution away from the
-    importance, a bias that grows with `probability`; the gradient is weighted as for the `walk`.
+    a message, and only the last node updates. Jumps move the stationary distribution away from the
+    importance, a bias that grows with `probability`. The gradient has the weights of `walk`.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ class Jumping(ComposedWalk):
 
     @property
     def disclosure(self) -> Disclosure | None:
-        """The disclosure of its walk: jumps read no rows."""
+        """The disclosure of the inner walk: jumps read no rows."""
         return self.walk.disclosure
 
     @property
     def draws(self) -> int:
-        """One for each hop of a jump, or those of the walk; the first decides between them."""
+        """One per hop of a jump, or the draws of the inner walk; the first one chooses."""
         return max(self.longest, self.walk.draws)
 
     @property
@@ -81,20 +81,20 @@ class Jumping(ComposedWalk):
     @property
     def stops(self) -> Vector:
         """The probabilities that a jump ends after 1, 2, …, `longest` hops."""
-        further = np.cumsum(self.lengths[::-1])[::-1]
-        return np.divide(self.lengths, further, out=np.ones(self.longest), where=further > 0.0)
+        tail_sums = np.cumsum(self.lengths[::-1])[::-1]
+        return np.divide(self.lengths, tail_sums, out=np.ones(self.longest), where=tail_sums > 0.0)
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
-        """Jump with `probability`, else hop as the walk does."""
+        """Jump with `probability`, otherwise hop like the inner walk."""
         u = draws[0]
         if u >= self.probability or view.nodes == 1:
-            rest = np.array(draws[: self.walk.draws])
-            rest[:1] = (u - self.probability) / (1.0 - self.probability)
-            return self.walk.hop(view, token, state, rest)
+            walk_draws = np.array(draws[: self.walk.draws])
+            walk_draws[:1] = (u - self.probability) / (1.0 - self.probability)
+            return self.walk.hop(view, token, state, walk_draws)
         node, neighbours, hops = view.node, view.neighbours, 0
         for v, stop in zip([u / self.probability, *draws[1:]], self.stops, strict=False):
-            place, p = pick(v, len(neighbours))
-            node, hops = int(neighbours[place]), hops + 1
+            index, p = pick(v, len(neighbours))
+            node, hops = int(neighbours[index]), hops + 1
             if p < stop:
                 break
             neighbours = view.neighbours_of(node)
@@ -103,7 +103,7 @@ class Jumping(ComposedWalk):
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return (1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
 
-        Its rows reach `longest` hops far, so it is dense on a small world.
+        Its entries connect nodes up to `longest` hops apart, so it is dense on a small world.
         """
         from scipy.sparse import csr_array
 

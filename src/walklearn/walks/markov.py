@@ -1,4 +1,4 @@
-"""Stationary distributions of Markov chains, and of walks that know theirs."""
+"""Stationary distributions of Markov chains and of walks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from walklearn.walks.walk import Walk
 
 
-MAX_NODES_REDUCED = 500  # a dense matrix of more takes longer than iterating
+MAX_NODES_REDUCED = 500  # beyond this, iterating is faster than reducing a dense matrix
 
 
 class StationaryUnknownError(TypeError):
@@ -57,10 +57,10 @@ def stochastic_matrix(graph: Graph, shares: Vector) -> SparseMatrix:
     links = csr_array(
         (shares, graph.indices, graph.indptr), shape=(graph.node_count, graph.node_count)
     )
-    # Rounding must not make a node that never stays look as if it did.
-    stays = np.maximum(1.0 - links.sum(axis=1), 0.0)
-    stays[stays < 1e-14] = 0.0
-    return csr_array(links + diags_array(stays))
+    # Rounding must not give a node that never stays a positive probability of staying.
+    stay_probabilities = np.maximum(1.0 - links.sum(axis=1), 0.0)
+    stay_probabilities[stay_probabilities < 1e-14] = 0.0
+    return csr_array(links + diags_array(stay_probabilities))
 
 
 def stationary_of(matrix: SparseMatrix, start: Vector) -> Vector:
@@ -73,9 +73,9 @@ def stationary_of(matrix: SparseMatrix, start: Vector) -> Vector:
     transposed, shares = matrix.T.tocsr(), start
     for _ in range(100_000):
         # Averaging with the last distribution damps a period of 2 without changing the limit.
-        following = 0.5 * (shares + transposed @ shares)
-        change = float(np.abs(following - shares).sum())
-        shares = following
+        next_shares = 0.5 * (shares + transposed @ shares)
+        change = float(np.abs(next_shares - shares).sum())
+        shares = next_shares
         if change < 1e-14:
             break
     return np.asarray(shares / shares.sum())
@@ -85,7 +85,7 @@ def _reduce(P: Vector) -> Vector:
     """Return the stationary distribution of a dense chain by state reduction.
 
     The method is that of Grassmann, Taksar & Heyman (1985). It subtracts nothing, so no digit is
-    lost however slowly the chain mixes. It changes P.
+    lost, even if the chain mixes slowly. P is changed in place.
     """
     count = len(P)
     for last in range(count - 1, 0, -1):

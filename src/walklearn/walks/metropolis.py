@@ -23,10 +23,10 @@ NEEDS_SMOOTHNESS = {"smoothness": "Use walks.Uniform(), or give the importance o
 
 
 def propose(u: float, degree: int, laziness: float = 0.0) -> tuple[int, float] | None:
-    """Propose a uniform neighbour; None if the token stays, being lazy or without neighbours.
+    """Propose a uniform neighbour; return None if the token stays without a proposal.
 
-    The second number is uniform: the proposal is accepted if that number times the node's own score
-    is at most the neighbour's score.
+    The second number is a uniform threshold: the proposal is accepted if threshold times the node's
+    own score is at most the neighbour's score.
     """
     if u < laziness or not degree:
         return None
@@ -34,10 +34,10 @@ def propose(u: float, degree: int, laziness: float = 0.0) -> tuple[int, float] |
 
 
 def pick(u: float, choices: int) -> tuple[int, float]:
-    """Split u ∈ [0, 1) into one of `choices` places and a fresh uniform number."""
-    stretched = u * choices
-    place = min(int(stretched), choices - 1)
-    return place, stretched - place
+    """Split u ∈ [0, 1) into a uniform index below `choices` and a new uniform number."""
+    scaled = u * choices
+    index = min(int(scaled), choices - 1)
+    return index, scaled - index
 
 
 class Metropolis(Walk):
@@ -49,8 +49,8 @@ class Metropolis(Walk):
     Parameters
     ----------
     laziness
-        The probability of staying before anything is proposed, in [0, 1). The paper's walks have
-        none and can then have period 2 (on an even ring, say); any laziness above 0 cures that.
+        The probability of staying before anything is proposed, in [0, 1). The paper's walks have no
+        laziness and can have period 2, for example on an even ring; a laziness above 0 prevents it.
 
     Examples
     --------
@@ -81,8 +81,8 @@ class Metropolis(Walk):
 
     @classmethod
     def is_local(cls) -> bool:
-        """True if nodes can do the walk, each from its own knowledge."""
-        return not cls.inherits("visit_weight") and cls.inherits(*NOT_ON_NODES)
+        """True if the nodes of a network can run the walk, each with its own knowledge."""
+        return not cls.inherits("visit_weight") and cls.inherits(*FIXED_ON_NODES)
 
     @classmethod
     def inherits(cls, *names: str) -> bool:
@@ -98,8 +98,8 @@ class Metropolis(Walk):
         """Return v_i > 0, from a node's own importance or an announced one, and its degree.
 
         The importance is L_i, or R_i if that was released; 1 if the walk follows neither. The
-        degree is at least 1. Works on numbers and, element by element, on arrays. Walks that nodes
-        of a network cannot do raise a TypeError.
+        degree is at least 1. Works on numbers and, element by element, on arrays. Walks that the
+        nodes of a network cannot run raise a TypeError.
         """
         raise TypeError(f"{self!r} has no visit_weight. Define it in the class.")
 
@@ -146,10 +146,10 @@ class Metropolis(Walk):
         token = self.count_visit(view, token)
         proposal = propose(draws[0], len(view.neighbours), self.laziness)
         if proposal is not None:
-            place, decider = proposal
+            index, threshold = proposal
             # A comparison with NaN is false, so the token stays.
-            if decider * view.own_announcement[0] <= view.announced[place][0]:
-                return Hop(int(view.neighbours[place]), 1, token, state)
+            if threshold * view.own_announcement[0] <= view.announced[index][0]:
+                return Hop(int(view.neighbours[index]), 1, token, state)
         return Hop(view.node, 0, token, state)
 
     def token_arrays(self, nodes: int) -> Specs:
@@ -159,9 +159,9 @@ class Metropolis(Walk):
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
         """Return s̄ / s_i, with the exact mean if it is bound and else the token's estimate.
 
-        At visit k the token estimates s̄ by k / Σ 1/s over its visits, this one included. For a walk
-        that visits nodes in proportion to s that tends to the mean over all nodes, which no node
-        knows. The first weight is 1.
+        At visit k the token estimates s̄ by k / Σ 1/s over its visits, this one included. If the
+        walk visits nodes in proportion to s, the estimate converges to the mean over all nodes,
+        which no node knows. The first weight is 1.
         """
         if self.scale is not None:
             return float(self.scale[view.node])
@@ -270,8 +270,8 @@ class Uniform(Metropolis):
     Parameters
     ----------
     normalise
-        True to step by (L̄ / L_i) ∇f_i nevertheless. That is fast and releases nothing, but it is
-        exact only if one model fits every node (interpolation).
+        True to scale gradients by L̄ / L_i although visits are uniform. The walk converges fast and
+        releases nothing, but to the minimiser only if one model fits every node (interpolation).
     laziness
         The probability of staying before anything is proposed, in [0, 1).
 
@@ -309,19 +309,19 @@ class Uniform(Metropolis):
         """Return the bound walk; a token cannot estimate the mean that normalised steps use."""
         if self.normalise and mean == "estimated":
             raise ValueError(
-                "a uniform walk meets the harmonic mean of L_i, not the mean that normalise=True "
-                'scales by. Use mean_importance="exact", or Weighted().'
+                "the token of a uniform walk estimates the harmonic mean of L_i, but normalise=True"
+                ' scales by the arithmetic mean. Use mean_importance="exact", or Weighted().'
             )
         return super().bind(graph, objective, mean)
 
 
-NOT_ON_NODES = (
+FIXED_ON_NODES = (
     "announce", "hop", "weight", "gradient_scale", "token_arrays", "node_arrays", "draws",
 )  # fmt: skip
 
 
 def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
-    """Return L_i of the objective's nodes, for a walk of that name, which needs them."""
+    """Return L_i of the objective's nodes. `walk` is the walk's name for error messages."""
     if objective is None:
         raise TypeError(f"{walk} needs the objective, the source of L_i. Pass it after the graph.")
     check_node_count(graph, objective)
@@ -329,7 +329,7 @@ def smoothness_of_nodes(graph: Graph, objective: Any, walk: str) -> Vector:
         constants = objective.importance
     else:
         constants = np.array([objective.smoothness(node) for node in range(objective.nodes)])
-    return positive(np.array(constants, float))
+    return checked_importance(np.array(constants, float))
 
 
 def has_row_smoothness(objective: Any) -> bool:
@@ -337,14 +337,14 @@ def has_row_smoothness(objective: Any) -> bool:
     return isinstance(objective, Problem) and type(objective).smoothness is Problem.smoothness
 
 
-def positive(importance: Vector) -> Vector:
+def checked_importance(importance: Vector) -> Vector:
     """Return the importance of each node, checked and frozen."""
-    wrong = np.flatnonzero(~(np.isfinite(importance) & (importance > 0)))
-    if importance.ndim != 1 or wrong.size:
-        place = f": node {wrong[0]} has {importance.flat[wrong[0]]:g}" if wrong.size else ""
+    invalid = np.flatnonzero(~(np.isfinite(importance) & (importance > 0)))
+    if importance.ndim != 1 or invalid.size:
+        example = f": node {invalid[0]} has {importance.flat[invalid[0]]:g}" if invalid.size else ""
         raise ValueError(
-            f"importance must be one positive finite number per node{place}. (L_i is 0 for a node "
-            "whose rows are all zero when there is no penalty.)"
+            f"importance must be one positive finite number per node{example}. (L_i is 0 for a "
+            "node whose rows are all zero when there is no penalty.)"
         )
     importance.setflags(write=False)
     return importance

@@ -19,7 +19,7 @@ class NonBacktracking(ComposedWalk):
 
     After an accepted move back to the previous node there is a second proposal among the other
     neighbours, accepted with min(1, (a(i, j') / a(i, j))²). The stationary distribution is that of
-    the `walk` it improves. The states of the chain are pairs (previous node, node), so it has no
+    `walk`. The states of the chain are pairs (previous node, node), so it has no
     transition matrix over nodes and is not reversible.
 
     Parameters
@@ -40,28 +40,28 @@ class NonBacktracking(ComposedWalk):
 
     @property
     def draws(self) -> int:
-        """One more than the walk: the second proposal."""
+        """One more than the inner walk, for the second proposal."""
         return self.walk.draws + 1
 
     def token_arrays(self, nodes: int) -> Specs:
-        """1 + the node before the last move, 0 at the start, and the arrays of its walk."""
+        """1 + the node before the last move (0 at the start), and the arrays of the inner walk."""
         return (*super().token_arrays(nodes), ArraySpec("sender", (), "<i8"))
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Make a Metropolis hop; one that goes straight back may be redirected."""
         previous, neighbours = int(token["sender"]) - 1, view.neighbours
-        inner = {name: array for name, array in token.items() if name != "sender"}
-        first = self.walk.hop(view, inner, state, draws[:-1])
+        inner_token = {name: array for name, array in token.items() if name != "sender"}
+        first = self.walk.hop(view, inner_token, state, draws[:-1])
         if first.messages == 0:
             return first._replace(token={**first.token, "sender": token["sender"]})
         token = {**first.token, "sender": np.array(view.node + 1)}
         if first.node != previous or len(neighbours) < 2:
             return first._replace(token=token)
-        places = np.flatnonzero(neighbours != previous)
-        place, p = pick(draws[-1], len(places))
-        place, back = int(places[place]), int(np.searchsorted(neighbours, previous))
+        indices = np.flatnonzero(neighbours != previous)
+        index, p = pick(draws[-1], len(indices))
+        index, previous_index = int(indices[index]), int(np.searchsorted(neighbours, previous))
         # a(i, j') / a(i, j), both capped at 1, times score_i above and below
         score = view.own_announcement[0]
-        ratio = min(score, view.announced[place][0]) / min(score, view.announced[back][0])
-        end = int(neighbours[place]) if p <= ratio * ratio else first.node
-        return first._replace(node=end, token=token)
+        ratio = min(score, view.announced[index][0]) / min(score, view.announced[previous_index][0])
+        node = int(neighbours[index]) if p <= ratio * ratio else first.node
+        return first._replace(node=node, token=token)

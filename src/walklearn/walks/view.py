@@ -95,8 +95,8 @@ class _Announced(Sequence[tuple[float, ...]]):
     def __init__(self, table: Vector, nodes: NDArray[Any]) -> None:
         self._table, self._nodes = table, nodes
 
-    def __getitem__(self, place: Any) -> Any:
-        return tuple(self._table[self._nodes[place]].tolist())
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self._table[self._nodes[index]].tolist())
 
     def __len__(self) -> int:
         return len(self._nodes)

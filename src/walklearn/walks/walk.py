@@ -2,7 +2,7 @@
 
 A walk has no access to the model. Of its methods only `announce`, and the tables that a simulation
 computes for all nodes at once, read the objective. So a path can be computed before the updates
-along it, and a walk reveals of the rows only what it announces.
+along it, and a walk reveals nothing about the rows beyond its announcements.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Walk(Part):
         The name of the kernel for `hop`. It counts only if no subclass overrides `hop`, `weight` or
         the declared arrays.
     announced_numbers
-        The numbers in an announcement that count as sent; by default all.
+        The length of the part of an announcement that counts as sent; all of it by default.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Walk(Part):
     slow_stationary: ClassVar[bool] = False  # True if `stationary` may take longer than a run
     is_independent: ClassVar[bool] = False  # True if nodes are drawn without a graph
     is_biased: ClassVar[bool] = False  # True if weights do not correct its stationary distribution
-    out_of_bounds = 0  # nodes whose value was outside the public bounds of a release
+    out_of_bounds = 0  # the number of nodes whose value is outside the public bounds of a release
 
     def __init_subclass__(cls, **options: Any) -> None:
         for name in ("scale", "table"):  # bound by simulations
@@ -100,8 +100,8 @@ class Walk(Part):
     ) -> tuple[float, ...]:
         """Return the numbers that a node discloses to its neighbours, once, before the walk.
 
-        None by default. `degree` is the number of neighbours. `rng` is the source of simulated
-        noise; None draws from the operating system's entropy.
+        By default there are none. `degree` is the number of neighbours. `rng` is the source of
+        simulated noise; if it is None, the operating system's entropy is used.
         """
         return ()
 
@@ -114,23 +114,23 @@ class Walk(Part):
         return 1.0 if self.scale is None else float(self.scale[view.node])
 
     def announcements(self, graph: Graph, objective: Any, rng: Generators | None = None) -> Vector:
-        """Return the announcements of all nodes, a line for each: those bound, or new ones."""
+        """Return the announcements of all nodes, one line each. Compute them if none are bound."""
         return self._announce_all(graph, objective, rng) if self.table is None else self.table
 
     def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
         rngs = [rng] * graph.node_count if rng is None or isinstance(rng, GENERATOR) else rng
-        lines = [
+        announcements = [
             self.announce(objective, node, int(degree), rngs[node])
             for node, degree in enumerate(graph.degrees)
         ]
         try:
-            table = np.array(lines, dtype=np.float64)
+            table = np.array(announcements, dtype=np.float64)
         except (TypeError, ValueError):
             table = np.zeros(0)
         if table.ndim != 2 or not np.isfinite(table).all():
             raise ValueError(
                 f"announce of {self!r} must return a tuple of finite numbers, as many at each "
-                f"node. Node 0 announces {lines[0]!r}."
+                f"node. Node 0 announces {announcements[0]!r}."
             )
         return table
 
@@ -159,8 +159,8 @@ class Walk(Part):
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return P, sparse and of shape (N, N): the probability of each next node.
 
-        A `StationaryUnknownError` is raised by a walk without P: its next node depends on more than
-        the present one, or can be any.
+        Walks without a sparse P raise a `StationaryUnknownError`: their next node depends on
+        earlier nodes, or can be any node.
         """
         base = self.matrix_walk
         hint = "" if base is self else f" Ask its base walk instead: {base!r}."
@@ -190,12 +190,12 @@ class Walk(Part):
         return self if has_matrix else self.innermost
 
     def before_release(self) -> Walk:
-        """Return the walk as it was before nodes released anything."""
+        """Return the walk without its release."""
         return self
 
     @property
     def disclosure(self) -> Disclosure | None:
-        """The disclosure about the nodes' rows beside the model; None if it is not known.
+        """The information about rows that the walk discloses beside the model; None if unknown.
 
         A walk that announces nothing discloses nothing. One that overrides a method with access to
         the objective has to state in the same class what it discloses.
@@ -214,7 +214,7 @@ class Walk(Part):
 
     @property
     def draws_announcements(self) -> bool:
-        """True if announcements may be random: a subclass has overridden how they are made."""
+        """True if announcements may be random, because a subclass overrides their computation."""
         return not is_current(
             type(self), "_announce_all", "announce", "announcement", "sample_release"
         )
@@ -264,7 +264,7 @@ WALKS: Registry[Callable[..., Walk]] = Registry("walk")
 def draw_walk(walk: Walk, graph: Graph, objective: Any, rng: Generators | None) -> Walk:
     """Return the walk with its release drawn and the announcements of all nodes bound.
 
-    A walk that is drawn already is returned itself. `rng` is as for `sample_release`.
+    A walk with bound announcements is returned unchanged. `rng` is as for `sample_release`.
     """
     if walk.table is not None:
         return walk

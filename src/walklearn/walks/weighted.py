@@ -15,8 +15,8 @@ from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import (
     NEEDS_SMOOTHNESS,
     Metropolis,
+    checked_importance,
     has_row_smoothness,
-    positive,
     smoothness_of_nodes,
 )
 from walklearn.walks.walk import WALKS, Generators
@@ -44,11 +44,11 @@ class Weighted(Metropolis):
         divides by the true importance, as in the paper, which for one draw minimises
         Σ (R_i / L_i) f_i instead.
     shrink
-        True to follow released values that are moved towards the midpoint of the bounds
-        (`privacy.shrink_release`): the more noise, the farther. It costs no privacy, and a small
-        R_i that is due to noise no longer makes the steps of its node long.
+        True to move released values towards the midpoint of the bounds, farther if there is more
+        noise (`privacy.shrink_release`). It costs no privacy, and avoids long steps at nodes whose
+        R_i is small because of noise.
     bounds
-        The agreed public bounds; a mechanism made for others is refused.
+        The agreed public bounds; a mechanism made for other bounds is refused.
     public
         True to declare that a given importance does not depend on the nodes' rows. Otherwise no
         privacy is claimed for a walk that discloses it.
@@ -79,7 +79,9 @@ class Weighted(Metropolis):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.importance is not None:
-            object.__setattr__(self, "importance", positive(np.array(self.importance, float)))
+            object.__setattr__(
+                self, "importance", checked_importance(np.array(self.importance, float))
+            )
         check_choice("reweight", self.reweight, Reweight)
         if self.privacy is not None:
             _check_mechanism(self.privacy, self.bounds)
@@ -126,7 +128,7 @@ class Weighted(Metropolis):
     def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
         if self.is_private:
             raise TypeError(
-                "this walk follows releases that have not been drawn. Draw them with "
+                "the releases that this walk follows are not drawn yet. Draw them with "
                 "walk.sample_release(graph, objective, generator)."
             )
         return super()._announce_all(graph, objective, rng)
@@ -159,33 +161,36 @@ class Weighted(Metropolis):
     ) -> Metropolis:
         """Return the walk after every node has released its importance once.
 
-        Without a generator the noise comes from the operating system's entropy; with a list of
-        them, each node draws from its own.
+        Without a generator the noise comes from the operating system's entropy. A list has one
+        generator per node.
         """
         if self.privacy is None:
             return self
-        true = self._importance(graph, objective)
-        rows_are_unit = getattr(self.privacy, "protect", "node") == "rows"
+        true_values = self._importance(graph, objective)
+        protects_rows = getattr(self.privacy, "protect", "node") == "rows"
         if self.importance is None and has_row_smoothness(objective):
-            # A relay has no value of its own; that of another node must not be released again.
-            held = np.diff(objective.offsets)
-            if objective.is_sparse and rows_are_unit:
-                check_exact(int(held.max()), objective.dimension)
-            true = np.where(held == 0, self.privacy.bounds[0], objective.exact_smoothness)
-        elif rows_are_unit:
+            # A relay has no L_i. Releasing that of another node again would cost privacy.
+            row_counts = np.diff(objective.offsets)
+            if objective.is_sparse and protects_rows:
+                check_exact(int(row_counts.max()), objective.dimension)
+            true_values = np.where(
+                row_counts == 0, self.privacy.bounds[0], objective.exact_smoothness
+            )
+        elif protects_rows:
             raise ValueError(
                 f"the sensitivity of {self.privacy!r} holds for L_i of a Problem, not for another "
                 "importance. Use a mechanism with bounds, such as Laplace(scale, bounds)."
             )
-        released = _released(self.privacy, true, generator)
+        released = _draw_release(self.privacy, true_values, generator)
         if self.shrink:
             from walklearn.privacy.mechanisms.comparison import shrink_release
 
             released = shrink_release(self.privacy, released)
         return self.bound(
-            importance=positive(np.array(released, float)), privacy=None, mechanism=self.privacy,
-            true_importance=true if self.reweight == "as-printed" else None,
-            out_of_bounds=self.privacy.count_out_of_bounds(true),
+            importance=checked_importance(np.array(released, float)),
+            privacy=None, mechanism=self.privacy,
+            true_importance=true_values if self.reweight == "as-printed" else None,
+            out_of_bounds=self.privacy.count_out_of_bounds(true_values),
         )  # fmt: skip
 
     def before_release(self) -> Self:
@@ -196,7 +201,7 @@ class Weighted(Metropolis):
         return self.bound(**unbound, out_of_bounds=0, privacy=self.mechanism)
 
 
-def _released(mechanism: Mechanism, values: Vector, generator: Generators | None) -> Vector:
+def _draw_release(mechanism: Mechanism, values: Vector, generator: Generators | None) -> Vector:
     if generator is None or isinstance(generator, np.random.Generator):
         return mechanism.release(values, generator)
     pairs = zip(values, generator, strict=True)
