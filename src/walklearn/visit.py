@@ -134,10 +134,10 @@ class Setting:
             check_disclosure_known(self.walk)
         if privacy.adds_noise:
             check_protectable(self.walk)
-        if self.update.discloses and releases:
+        if self.update.token_disclosure and releases:
             raise ValueError(
-                f"{self.update!r} makes the release of L_i useless: {self.update.discloses}. Use "
-                "updates.Sgd(step_size)."
+                f"{self.update!r} makes the release of L_i useless: {self.update.token_disclosure}. "
+                "Use updates.Sgd(step_size)."
             )
 
     @cached_property
@@ -146,7 +146,7 @@ class Setting:
         return self.walk.draws + self.update.gradients * int(self.objective.draws)
 
     @cached_property
-    def visible(self) -> Any:
+    def objective_view(self) -> Any:
         """The objective as updates see it outside a visit: without its rows under noise."""
         noisy = self.privacy.adds_noise
         return ObjectiveView(self.objective, self.privacy) if noisy else self.objective
@@ -154,7 +154,7 @@ class Setting:
     @cached_property
     def token_specs(self) -> tuple[Specs, Specs]:
         """The arrays of walk and update on the token."""
-        objective, update = self.visible, self.update
+        objective, update = self.objective_view, self.update
         update_specs = checked_specs(update.token_arrays(objective, self.tokens), update)
         if type(update).model is Update.model and all(
             spec.name != "model" for spec in update_specs
@@ -167,7 +167,7 @@ class Setting:
     def node_specs(self, node: int) -> tuple[Specs, Specs, Specs]:
         """Return the arrays of walk, update and protection at a node."""
         if node not in self._node_specs:
-            update = self.update.node_arrays(self.visible, node, self.tokens)
+            update = self.update.node_arrays(self.objective_view, node, self.tokens)
             self._node_specs[node] = (
                 checked_specs(self.walk.node_arrays(self.tokens), self.walk),
                 checked_specs(update, self.update),
@@ -179,7 +179,9 @@ class Setting:
     def message_bytes(self) -> int:
         """The bytes of one message: the arrays that the algorithm needs, without a header."""
         specs = (spec for spec in self.token_specs[0] if spec.name not in self.walk.uncounted)
-        return self.update.message_bytes(self.visible, self.tokens) + sum(s.nbytes for s in specs)
+        return self.update.message_bytes(self.objective_view, self.tokens) + sum(
+            s.nbytes for s in specs
+        )
 
     def node_bytes(self, node: int) -> int:
         """Return the bytes that walk and update keep at a node."""
@@ -219,11 +221,11 @@ def init_token(setting: Setting, model: Array | None = None) -> Token:
     """
     update, (walk_specs, update_specs) = setting.update, setting.token_specs
     if type(update).init_token is not Update.init_token:
-        arrays = update.init_token(setting.visible, setting.tokens)
+        arrays = update.init_token(setting.objective_view, setting.tokens)
     else:
         arrays = zeros(update_specs)
         if "model" in arrays:
-            arrays["model"] = setting.visible.start if model is None else model
+            arrays["model"] = setting.objective_view.start if model is None else model
     return Token(0, 0, 0, zeros(walk_specs), conform(update_specs, arrays, update))
 
 

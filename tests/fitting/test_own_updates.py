@@ -41,7 +41,7 @@ class Converging(Step):
 
     converges = True
 
-    def known_gradient(self, objective: Any, token: Any) -> Any:
+    def gradient_estimate(self, objective: Any, token: Any) -> Any:
         return np.zeros(objective.size)
 
 

@@ -81,7 +81,7 @@ def test_the_first_token_conforms_and_carries_the_start(update: updates.Update, 
     conform(update.token_arrays(objective), token, update)
     for vector in (update.model, update.average_model):
         np.testing.assert_array_equal(vector(objective, token), objective.start)
-    assert update.known_gradient(objective, token) is None
+    assert update.gradient_estimate(objective, token) is None
 
 
 @every_objective
@@ -107,7 +107,7 @@ def test_the_average_since_an_earlier_copy(update: updates.Update) -> None:
         gammas.append(STEP(k + 1))
         token, states[k % 6] = update.visit(context, token, states[k % 6])
         tokens.append(token)
-    average = update.average_model(PROBLEM, update.since(tokens[4], token))
+    average = update.average_model(PROBLEM, update.with_average_since(tokens[4], token))
     if update == updates.Sgd(STEP):
         expected = np.average(models[4:], axis=0, weights=gammas[4:])
         np.testing.assert_allclose(average, expected, rtol=1e-12)

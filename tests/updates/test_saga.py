@@ -110,8 +110,8 @@ def test_a_restarted_token_leaves_the_model_until_every_node_was_visited() -> No
     walking.advance(50)
     node, token, *_ = walking.positions[0]
     restarted = update.restart(problem, token.update | {"model": np.ones(4)}, generation=1)
-    assert update.known_gradient(problem, token.update) is not None
-    assert update.known_gradient(problem, restarted) is None
+    assert update.gradient_estimate(problem, token.update) is not None
+    assert update.gradient_estimate(problem, restarted) is None
     start = Position(node, token._replace(update=restarted))
     walking = ReferenceWalks(walking.setting, GRAPH, walking.streams, [start])
     while not walking.visits.all():
@@ -123,10 +123,10 @@ def test_a_restarted_token_leaves_the_model_until_every_node_was_visited() -> No
 def test_the_known_gradient_is_that_of_the_objective_once_the_model_has_converged() -> None:
     problem, update = make_problem(), updates.Saga()
     walking = batch_of(problem, update)
-    assert update.known_gradient(problem, walking.positions[0].token.update) is None
+    assert update.gradient_estimate(problem, walking.positions[0].token.update) is None
     walking.advance(4000)
     token = walking.positions[0].token.update
-    known = update.known_gradient(problem, token)
+    known = update.gradient_estimate(problem, token)
     assert known is not None
     np.testing.assert_allclose(known, problem.full_gradient(token["model"]), atol=1e-5)
 

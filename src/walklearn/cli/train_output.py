@@ -108,7 +108,9 @@ def _alternates(plan: FitPlan, problem: Problem) -> bool:
     graph, walk = plan.graph, plan.walk
     if graph.node_count == 1 or plan.laziness > 0.0 or not graph.is_bipartite:
         return False
-    if walk.draws_announcements or plan.mechanism is not None:  # releases differ, and reject moves
+    if (
+        walk.has_random_announcements or plan.mechanism is not None
+    ):  # releases differ, and reject moves
         return False
     scores = walk.announcements(graph, problem)[:, 0]  # equal ones reject nothing
     return bool(scores.min() == scores.max())

@@ -411,7 +411,7 @@ class RandomWalk(BaseEstimator):
         plan, update, units = prepared.plan, setting.update, prepared.plan.encoding
         self.weights_, self.average_ = (
             units.to_original(
-                model(setting.visible, token.update).reshape(prepared.problem.model_shape)
+                model(setting.objective_view, token.update).reshape(prepared.problem.model_shape)
             )
             for model in (update.model, update.average_model)
         )

@@ -19,7 +19,7 @@ from walklearn.models import Model
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.simulation.trace import Trace
 from walklearn.tables.encoding import Encoding
-from walklearn.walks.disclosure import published
+from walklearn.walks.disclosure import describe_privacy
 from walklearn.walks.markov import known_stationary
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def trace_of(estimator: RandomWalk, result: FitResult) -> Trace:
     setting, prepared, seeds = result.setting, result.prepared, result.prepared.seeds
     problem, walk, graph = setting.objective, setting.walk, prepared.plan.graph
     release, counts = walk.innermost.release, result.walk.contributions
-    announcements = 2 * graph.edge_count if walk.numbers_sent else 0
+    announcements = 2 * graph.edge_count if walk.sent_length else 0
     updates, messages, values, averages = zip(*result.walk.snapshots, strict=True)
     return Trace(
         label=repr(walk),
@@ -58,10 +58,10 @@ def trace_of(estimator: RandomWalk, result: FitResult) -> Trace:
         degrees=graph.degrees,
         expected_visits=(None if walk.slow_stationary else known_stationary(walk, graph, problem)),
         announcements=announcements,
-        announcement_bytes=announcements * walk.numbers_sent * 8,
+        announcement_bytes=announcements * walk.sent_length * 8,
         released=None if release is None else release[None],
         contributions=None if counts is None else counts[None],
-        privacy=published(
+        privacy=describe_privacy(
             walk, estimator.model_noise_, problem.nodes, [walk.innermost.out_of_bounds]
         ),
     )

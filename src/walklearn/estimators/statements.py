@@ -151,7 +151,7 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
 
 def name_of(walk: Walk) -> str:
     """Return the walk as it was asked for, without its release."""
-    return repr(walk.with_innermost(walk.innermost.before_release()))
+    return repr(walk.with_innermost(walk.innermost.without_release()))
 
 
 def public_facts(

@@ -15,7 +15,7 @@ no such λ, and a thousandth of the curvature L̂ replaces it.
 >>> problem, saga = Problem([[1.0], [3.0]], [1.0, 1.0], penalty=1.0), Saga()
 >>> token = saga.init_token(problem) | {"model": np.array([0.4]), "gradient_sum": np.array([-0.8]),
 ...                                     "nodes": np.array(2.0), "curvature": np.array(2.0)}
->>> gradient = saga.known_gradient(problem, token)               # −0.8/2 + 0.4
+>>> gradient = saga.gradient_estimate(problem, token)               # −0.8/2 + 0.4
 >>> remaining_gradient(problem, token["model"], gradient, 2.0)
 0.0
 """
@@ -66,7 +66,7 @@ class Convergence:
         """Return True if the gradient was small at all checks since every node was visited."""
         problem, update = batch.objective, batch.setting.update
         token = batch.positions[0].token.update
-        gradient = update.known_gradient(problem, token)
+        gradient = update.gradient_estimate(problem, token)
         if gradient is None:
             return False
         model, curvature = update.model(problem, token), float(token.get("curvature", 1.0))

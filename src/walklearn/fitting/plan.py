@@ -457,7 +457,7 @@ def released(
 
     Repeating a release for equal rows would disclose that they are equal.
     """
-    draw = draw_walk if walk.draws_announcements else type(walk).sample_release
+    draw = draw_walk if walk.has_random_announcements else type(walk).sample_release
     return draw(walk, graph, objective, generator)
 
 

@@ -391,7 +391,7 @@ class _Case:
                 f"partial_fit takes gradient steps on a stream of rows, and {update!r} converges "
                 'on fixed rows only. Leave update at "auto", or call fit.'
             )
-        if request.is_private and (update.discloses or update.needs):
+        if request.is_private and (update.token_disclosure or update.needs):
             raise ValueError(
                 f"update={chosen!r} stores gradients and curvature, which the token would carry "
                 'unprotected. Leave update at "auto", or drop what is private.'
@@ -416,7 +416,7 @@ class _Case:
             because = "from the public bounds of L_i."
         else:
             because = "from the constants L_i of the nodes."
-            if problem is not None and not walk.draws_announcements:
+            if problem is not None and not walk.has_random_announcements:
                 known = released(walk, problem, self.graph, None)
                 step = choose_step(problem, self.graph, known, request.batch)
         self.explain("step", because)

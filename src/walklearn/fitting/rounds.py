@@ -239,7 +239,7 @@ def _tail(marks: list[Position], now: Position) -> tuple[Position, list[Position
 
 def _since(batch: WalkBatch, before: Position, now: Position) -> Position:
     """Return the token with the average of its updates since then, if it carries one."""
-    arrays = batch.setting.update.since(before.token.update, now.token.update)
+    arrays = batch.setting.update.with_average_since(before.token.update, now.token.update)
     return now._replace(token=now.token._replace(update=arrays))
 
 
@@ -247,7 +247,7 @@ def _evaluate(batch: WalkBatch, result: WalkResult, waiting: list[Position]) -> 
     """Take snapshots of the waiting tokens, with their losses, and clear the list."""
     if not waiting:
         return
-    update, objective = batch.setting.update, batch.setting.visible
+    update, objective = batch.setting.update, batch.setting.objective_view
     arrays = [position.token.update for position in waiting]
     pairs = [(update.model(objective, a), update.average_model(objective, a)) for a in arrays]
     models = [each for w, mean in pairs for each in ([w] if mean is w else [w, mean])]

@@ -240,7 +240,7 @@ def train(prepared: PreparedFit, callback: Callable[[int, float], object] | None
 
 def _check_finite(setting: Setting, walk: WalkResult, request: FitRequest) -> None:
     """Raise an error if the model is infinite; the remedy depends on whether steps were given."""
-    update, objective, token = setting.update, setting.visible, walk.token.token.update
+    update, objective, token = setting.update, setting.objective_view, walk.token.token.update
     vectors = update.model(objective, token), update.average_model(objective, token)
     if all(np.isfinite(vector).all() for vector in vectors):
         return
@@ -257,7 +257,7 @@ def _warn_of_the_end(setting: Setting, walk: WalkResult, prepared: PreparedFit) 
     """Warn if the training was interrupted or has not converged, or if there is no minimiser."""
     # The rows may be inspected if they are not private, and if no more of them will come.
     inspects = not (prepared.request.is_private or prepared.partial)
-    model = setting.update.model(setting.visible, walk.token.token.update)
+    model = setting.update.model(setting.objective_view, walk.token.token.update)
     if walk.interrupted:
         warnings.warn(
             f"interrupted after {plural(walk.token.token.updates, 'update')}; the model so far "

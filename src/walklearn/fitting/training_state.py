@@ -140,7 +140,7 @@ class TrainingState:
             return None
         carried = init_token(setting).update | token.token.update
         arrays = {spec.name: carried[spec.name] for spec in setting.token_specs[1]}
-        arrays = setting.update.restart(setting.visible, arrays, self.calls)
+        arrays = setting.update.restart(setting.objective_view, arrays, self.calls)
         return token._replace(
             node=token.node % setting.objective.nodes,
             token=token.token._replace(walk={}, update=arrays),

@@ -57,7 +57,7 @@ class Gossip:
     vectors: ClassVar[int] = 1  # in a message, each as large as a model
 
     @property
-    def announced_numbers(self) -> int:
+    def sent_length(self) -> int:
         """The numbers that a node announces: its degree, for the Metropolis weights."""
         return 1
 
@@ -98,7 +98,7 @@ class AsynchronousGossip(Gossip):
     corrected: bool = True
 
     @property
-    def announced_numbers(self) -> int:
+    def sent_length(self) -> int:
         """The numbers that a node announces: the correction needs the neighbours' degrees."""
         return int(self.corrected)
 

@@ -143,7 +143,7 @@ class WalkBatch(Batch):
 
     def _bound(self, setting: Setting, streams: Sequence[Streams]) -> list[Setting]:
         walk = setting.walk
-        if walk.is_private or walk.draws_announcements:
+        if walk.is_private or walk.has_random_announcements:
             return [replace(setting, walk=self._drawn(walk, each)) for each in streams]
         if walk.scale is None:
             setting = replace(setting, walk=self._drawn(walk))
@@ -190,7 +190,7 @@ class ReferenceWalks(WalkBatch):
 
     def _stacked(self, vector: Any) -> Array:
         tokens = [walker.token.update for walker in self.walkers]
-        vectors = [vector(self.setting.visible, token) for token in tokens]
+        vectors = [vector(self.setting.objective_view, token) for token in tokens]
         if np.shape(vectors[0]) != (self.objective.size,):
             raise TypeError(
                 f"model and average_model of {self.setting.update!r} must return an array of "

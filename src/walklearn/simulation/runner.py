@@ -26,7 +26,7 @@ from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import Owner, generators, replicate_seed
 from walklearn.visit import Setting
 from walklearn.walks import Walk
-from walklearn.walks.disclosure import published
+from walklearn.walks.disclosure import describe_privacy
 from walklearn.walks.markov import known_stationary, stationary_or_nan
 from walklearn.walks.walk import draw_walk
 
@@ -57,12 +57,12 @@ class Runner:
         self.setting, self.graph, self.root = setting, graph, root
         self.gaps, self.owner, self.mean = gaps, owner, mean
         self.method: Any = setting.walk if isinstance(setting, Setting) else setting.gossip
-        self.per_iteration, self.numbers_sent = 1, 0
+        self.per_iteration, self.sent_length = 1, 0
         self.batch_setting: Any = setting
         if isinstance(setting, GossipSetting):
             self.per_iteration = setting.gossip.updates_per_iteration(graph)
-            self.numbers_sent = setting.gossip.announced_numbers
-        elif not (setting.walk.is_private or setting.walk.draws_announcements):
+            self.sent_length = setting.gossip.sent_length
+        elif not (setting.walk.is_private or setting.walk.has_random_announcements):
             drawn = draw_walk(setting.walk, graph, setting.objective, None)
             bound: Any = {"walk": drawn.bind(graph, setting.objective, mean)}
             self.batch_setting = replace(setting, **bound)  # shared by all replicates
@@ -138,7 +138,7 @@ class Runner:
 
     def _keep_walks(self, walks: list[Walk], lines: slice) -> None:
         """Store the releases and the stationary distributions that are of one replicate each."""
-        self.numbers_sent, inner = walks[0].numbers_sent, [walk.innermost for walk in walks]
+        self.sent_length, inner = walks[0].sent_length, [walk.innermost for walk in walks]
         if inner[0].release is not None:
             self._keep(lines, released=[walk.release for walk in inner])
             self._keep(lines, out_of_bounds=[walk.out_of_bounds for walk in inner])
@@ -197,7 +197,7 @@ class Runner:
         is_complete = len(lines) == len(self.seeds) and records == len(self.iterations_at)
         self._warn(lines, records, is_complete)
         kept = {name: each[lines] for name, each in self.kept.items()}
-        announcements = 2 * graph.edge_count if self.numbers_sent else 0
+        announcements = 2 * graph.edge_count if self.sent_length else 0
         specs = objective.parameters
         shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
         # The model of a replicate that is past the last kept record is not known.
@@ -225,11 +225,11 @@ class Runner:
             degrees=graph.degrees,
             expected_visits=self._expected_visits(lines),
             announcements=announcements,
-            announcement_bytes=announcements * self.numbers_sent * 8,
+            announcement_bytes=announcements * self.sent_length * 8,
             complete=is_complete,
             released=kept.get("released"),
             contributions=kept.get("contributions"),
-            privacy=published(walk, noise, objective.nodes, outside),
+            privacy=describe_privacy(walk, noise, objective.nodes, outside),
         )
 
     def _expected_visits(self, lines: Array) -> Array | None:

@@ -182,6 +182,6 @@ def _largest_batch(runner: Runner) -> int:
     has_state = bool(setting.node_specs(0)[1])
     if runner.owner == "node":
         numbers = STREAM_NUMBERS * nodes
-    elif setting.walk.is_private or setting.walk.draws_announcements or has_state:
+    elif setting.walk.is_private or setting.walk.has_random_announcements or has_state:
         numbers = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
     return max(1, min(LARGEST_BATCH, MAX_RELEASED // numbers))

@@ -268,7 +268,7 @@ def diagnose(
         effective_smoothness=float(facts.step_smoothness.max()),
         constant=facts.constant(),
         printed_constant=_printed_constant(walk, at_optimum),
-        setup_messages=2 * graph.edge_count * bool(drawn.numbers_sent),
+        setup_messages=2 * graph.edge_count * bool(drawn.sent_length),
         warnings=tuple(warnings_of(facts)),
     )
 

@@ -104,7 +104,7 @@ def _about_bias(facts: Facts) -> Iterator[str]:
     if facts.is_unbiased or not (facts.has_noise or facts.no_optimum):
         return
     walk, disclosure, counts = facts.walk, disclosure_of(facts.walk), ""
-    cure = disclosure.instead if disclosure.scaled_by else "Uniform() or Simple(corrected=True)"
+    cure = disclosure.remedy if disclosure.scaled_by else "Uniform() or Simple(corrected=True)"
     if walk.is_biased:
         cure = "a lower jump probability, or let it fall to 0 in later runs"
     if facts.spectrum.method != "unknown":

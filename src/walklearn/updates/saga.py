@@ -72,7 +72,9 @@ class Saga(Update):
     name: ClassVar[str] = "saga"
     compiled: ClassVar[str | None] = "saga"
     converges: ClassVar[bool] = True
-    discloses: ClassVar[str] = "the token carries L̂, a bound on the curvature of the nodes' rows"
+    token_disclosure: ClassVar[str] = (
+        "the token carries L̂, a bound on the curvature of the nodes' rows"
+    )
     uncounted: ClassVar[tuple[str, ...]] = ("collects",)  # set only after a loss
     step_size: ConstantStep | None = None
 
@@ -140,7 +142,7 @@ class Saga(Update):
         token_arrays: Arrays = {**arrays, **scalars, "collects": token["collects"]}
         return VisitResult(token_arrays, {"slopes": row.slopes, "updated": np.asarray(k)})
 
-    def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
+    def gradient_estimate(self, objective: Any, token: Arrays) -> Array | None:
         """Return the token's estimate of ∇f, s/n + λw; None until every node was visited.
 
         It uses the gradient of each node at its last visit.

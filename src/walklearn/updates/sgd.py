@@ -74,7 +74,7 @@ class Sgd(Update):
             return token["model"]
         return np.asarray(token["weighted_sum"] / token["step_size_sum"])
 
-    def since(self, before: Arrays, token: Arrays) -> Arrays:
+    def with_average_since(self, before: Arrays, token: Arrays) -> Arrays:
         """Subtract the sums of the earlier copy."""
         names = self.uncounted if self.average else ()
         return token | {name: np.asarray(token[name] - before[name]) for name in names}

@@ -108,7 +108,7 @@ class Update(Part):
         The number of gradients per visit.
     converges
         True if the model converges to the minimiser at a constant step, whatever the walk.
-    discloses
+    token_disclosure
         A clause that names the information about L_i on the token; empty if there is none.
     compiled
         The name of the kernel for `visit`. It counts only if no subclass overrides `visit` or the
@@ -134,7 +134,7 @@ class Update(Part):
     name: ClassVar[str]
     gradients: ClassVar[int] = 1
     converges: ClassVar[bool] = False
-    discloses: ClassVar[str] = ""
+    token_disclosure: ClassVar[str] = ""
     compiled: ClassVar[str | None] = None
 
     @abstractmethod
@@ -172,11 +172,11 @@ class Update(Part):
         """Return the running average w̄; the model if the token carries none."""
         return self.model(objective, token)
 
-    def known_gradient(self, objective: Any, token: Arrays) -> Array | None:
+    def gradient_estimate(self, objective: Any, token: Arrays) -> Array | None:
         """Return the token's estimate of ∇f; None without one, or before all nodes were visited."""
         return None
 
-    def since(self, before: Arrays, token: Arrays) -> Arrays:
+    def with_average_since(self, before: Arrays, token: Arrays) -> Arrays:
         """Return the token's arrays with the average of the updates since an earlier copy.
 
         `token` itself if it carries no average.

@@ -66,9 +66,9 @@ class ComposedWalk(Walk):
         return super().disclosure_is_known and self.walk.disclosure_is_known
 
     @property
-    def announced_numbers(self) -> int | None:  # type: ignore[override]
+    def declared_sent_length(self) -> int | None:  # type: ignore[override]
         """The length of the announcement that the inner walk sends."""
-        return self.walk.numbers_sent
+        return self.walk.sent_length
 
     def announce(
         self, objective: Any, node: int, degree: int, rng: np.random.Generator | None
@@ -77,14 +77,14 @@ class ComposedWalk(Walk):
         return self.walk.announce(objective, node, degree, rng)
 
     def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
-        if super().draws_announcements:  # a subclass has its own `announce`
+        if super().has_random_announcements:  # a subclass has its own `announce`
             return super()._announce_all(graph, objective, rng)
         return self.walk._announce_all(graph, objective, rng)
 
     @property
-    def draws_announcements(self) -> bool:
+    def has_random_announcements(self) -> bool:
         """True if either walk overrides the computation of announcements."""
-        return super().draws_announcements or self.walk.draws_announcements
+        return super().has_random_announcements or self.walk.has_random_announcements
 
     def with_announcements(self, table: Vector) -> Self:
         """Return the walk with these announcements bound to it and to the inner walk."""

@@ -21,13 +21,13 @@ class Disclosure(NamedTuple):
     reveals_rows: True if neighbours receive a number that depends on the rows.
     mechanism: the mechanism that releases this number; None if it is sent unprotected.
     scaled_by: the setting that scales steps by the true L_i; empty if there is none.
-    instead: a setting that avoids this scaling.
+    remedy: a setting that avoids this scaling.
     """
 
     reveals_rows: bool = False
     mechanism: Mechanism | None = None
     scaled_by: str = ""
-    instead: str = ""
+    remedy: str = ""
 
     @property
     def is_unprotected(self) -> bool:
@@ -50,7 +50,7 @@ def disclosure_of(walk: Walk) -> Disclosure:
         or [Disclosure()]
     )[0]
     if scaled:
-        return worst._replace(scaled_by=scaled[0].scaled_by, instead=scaled[0].instead)
+        return worst._replace(scaled_by=scaled[0].scaled_by, remedy=scaled[0].remedy)
     return worst
 
 
@@ -70,7 +70,7 @@ def check_scale(walk: Walk) -> None:
     if disclosure.scaled_by:
         raise ValueError(
             f"{disclosure.scaled_by} scales steps by the true L_i, which the model then reveals. "
-            f"Use {disclosure.instead or 'a walk that does not'}."
+            f"Use {disclosure.remedy or 'a walk that does not'}."
         )
 
 
@@ -104,7 +104,7 @@ def check_protectable(walk: Walk) -> None:
     check_scale(walk)
 
 
-def published(
+def describe_privacy(
     walk: Walk | None, noise: Any, nodes: int, out_of_bounds: list[int]
 ) -> dict[str, Any]:
     """Return the published numbers and their protections, as plain values for a trace.

@@ -46,7 +46,7 @@ class Independent(ComposedWalk):
         return self.walk.disclosure
 
     @property
-    def announced_numbers(self) -> int | None:  # type: ignore[override]
+    def declared_sent_length(self) -> int | None:  # type: ignore[override]
         """Zero, because there is no network."""
         return 0
 

@@ -62,8 +62,8 @@ class Metropolis(Walk):
 
     laziness: float = field(default=0.0, kw_only=True)
     compiled: ClassVar[str | None] = "metropolis"
-    announced_numbers: ClassVar[int | None] = 1  # the degree
-    numbers_needed: ClassVar[int] = 1  # of an announcement
+    declared_sent_length: ClassVar[int | None] = 1  # the degree
+    min_announcement_length: ClassVar[int] = 1  # of an announcement
     uncounted: ClassVar[tuple[str, ...]] = ("inverse_sum",)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class Metropolis(Walk):
         return self.announcement(self._own_importance(objective, node, rng), degree)
 
     def _announce_all(self, graph: Graph, objective: Any, rng: Generators | None) -> Vector:
-        if self.draws_announcements:  # a subclass has its own `announce`
+        if self.has_random_announcements:  # a subclass has its own `announce`
             return super()._announce_all(graph, objective, rng)
         columns = self.announcement(self._importance(graph, objective), graph.degrees)
         return np.column_stack([np.broadcast_to(each, graph.node_count) for each in columns])
@@ -132,12 +132,12 @@ class Metropolis(Walk):
 
     def with_announcements(self, table: Vector) -> Self:
         """Return the walk with the announcements of all nodes bound."""
-        scores = table[:, 0] if table.shape[1] >= self.numbers_needed else np.zeros(1)
+        scores = table[:, 0] if table.shape[1] >= self.min_announcement_length else np.zeros(1)
         if not (scores > 0.0).all():
             node = int(scores.argmin())
             raise ValueError(
-                f"announce of {self!r} must return at least {self.numbers_needed} numbers, the "
-                f"first of them positive. Node {node} announces {table[node]}."
+                f"announce of {self!r} must return at least {self.min_announcement_length} numbers, "
+                f"the first of them positive. Node {node} announces {table[node]}."
             )
         return super().with_announcements(table)
 
@@ -247,7 +247,7 @@ class Simple(Metropolis):
 
     name: ClassVar[str] = "simple"
     corrected: bool = False
-    announced_numbers: ClassVar[int | None] = 0  # every score is 1
+    declared_sent_length: ClassVar[int | None] = 0  # every score is 1
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
@@ -293,7 +293,7 @@ class Uniform(Metropolis):
     @property
     def disclosure(self) -> Disclosure | None:
         """Nothing about the rows, unless steps are normalised."""
-        return Disclosure(scaled_by=f"{self!r}" if self.normalise else "", instead="Uniform()")
+        return Disclosure(scaled_by=f"{self!r}" if self.normalise else "", remedy="Uniform()")
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return 1, whatever neighbours announce."""

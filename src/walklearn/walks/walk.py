@@ -41,7 +41,7 @@ class Walk(Part):
     compiled
         The name of the kernel for `hop`. It counts only if no subclass overrides `hop`, `weight` or
         the declared arrays.
-    announced_numbers
+    declared_sent_length
         The length of the part of an announcement that counts as sent; all of it by default.
 
     Examples
@@ -59,7 +59,7 @@ class Walk(Part):
 
     name: ClassVar[str]
     reversible: ClassVar[bool] = True
-    announced_numbers: ClassVar[int | None] = None
+    declared_sent_length: ClassVar[int | None] = None
     compiled: ClassVar[str | None] = None
     scale: ClassVar[Vector | None] = None  # the weight of each node, bound by a simulation
     table: ClassVar[Vector | None] = None  # the announcements of all nodes, bound by a simulation
@@ -189,7 +189,7 @@ class Walk(Part):
         has_matrix = type(self).transition_matrix is not Walk.transition_matrix
         return self if has_matrix else self.innermost
 
-    def before_release(self) -> Walk:
+    def without_release(self) -> Walk:
         """Return the walk without its release."""
         return self
 
@@ -213,18 +213,18 @@ class Walk(Part):
         return False
 
     @property
-    def draws_announcements(self) -> bool:
+    def has_random_announcements(self) -> bool:
         """True if announcements may be random, because a subclass overrides their computation."""
         return not is_current(
             type(self), "_announce_all", "announce", "announcement", "sample_release"
         )
 
     @property
-    def numbers_sent(self) -> int:
+    def sent_length(self) -> int:
         """The number of numbers that a node sends to each neighbour before the walk."""
-        numbers = self.announced_numbers
+        numbers = self.declared_sent_length
         if numbers is None or not is_current(
-            type(self), "announced_numbers", "announce", "announcement"
+            type(self), "declared_sent_length", "announce", "announcement"
         ):
             return 0 if self.table is None else int(self.table.shape[1])
         return numbers

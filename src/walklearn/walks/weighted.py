@@ -69,8 +69,8 @@ class Weighted(Metropolis):
     shrink: bool = field(default=False, kw_only=True)
     bounds: tuple[float, float] | None = field(default=None, kw_only=True)
     public: bool = field(default=False, kw_only=True)
-    announced_numbers: ClassVar[int | None] = 2  # the degree and the importance
-    numbers_needed: ClassVar[int] = 2
+    declared_sent_length: ClassVar[int | None] = 2  # the degree and the importance
+    min_announcement_length: ClassVar[int] = 2
     # Bound by `sample_release`: the mechanism that released the importance. The true values are
     # bound only for weights as printed, for which no privacy is claimed.
     mechanism: ClassVar[Mechanism | None] = None
@@ -102,7 +102,7 @@ class Weighted(Metropolis):
         """The importance, unless it is public; by the mechanism, if there is one."""
         mechanism = self.privacy or self.mechanism
         scaled_by = 'reweight="as-printed"' if self.reweight == "as-printed" else ""
-        return Disclosure(not self.public, mechanism, scaled_by, instead='reweight="released"')
+        return Disclosure(not self.public, mechanism, scaled_by, remedy='reweight="released"')
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return the importance."""
@@ -193,7 +193,7 @@ class Weighted(Metropolis):
             out_of_bounds=self.privacy.count_out_of_bounds(true_values),
         )  # fmt: skip
 
-    def before_release(self) -> Self:
+    def without_release(self) -> Self:
         """Return the walk with its mechanism, before the draw."""
         if self.mechanism is None:
             return self

@@ -43,7 +43,7 @@ class Unclamped(Metropolis):
     privacy: Mechanism = field(kw_only=True)
     released: Vector | None = field(default=None, kw_only=True)
     true: Vector | None = field(default=None, kw_only=True)
-    announced_numbers: ClassVar[int | None] = 2  # the degree and the release
+    declared_sent_length: ClassVar[int | None] = 2  # the degree and the release
 
     @property
     def is_private(self) -> bool:
