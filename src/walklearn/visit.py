@@ -136,8 +136,8 @@ class Setting:
             check_protectable(self.walk)
         if self.update.token_disclosure and releases:
             raise ValueError(
-                f"{self.update!r} makes the release of L_i useless: {self.update.token_disclosure}. "
-                "Use updates.Sgd(step_size)."
+                f"{self.update!r} makes the release of L_i useless: "
+                f"{self.update.token_disclosure}. Use updates.Sgd(step_size)."
             )
 
     @cached_property

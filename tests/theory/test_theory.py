@@ -69,12 +69,12 @@ def chains(draw):
 def test_eigenvalues_equal_dense_ones(chain):
     graph, walk = chain
     P, shares = walk.transition_matrix(graph), walk.stationary(graph)
-    near, far = dense_ends(P, shares)
+    gap_2, gap_N = dense_ends(P, shares)
     result = spectrum.spectrum_of(graph, walk)
     assert result.method == "eigenvalues"
-    assert result.near[0] == result.near[1] == pytest.approx(near, rel=1e-6, abs=1e-12)
-    assert result.far[0] == result.far[1] == pytest.approx(far, rel=1e-6, abs=1e-12)
-    assert spectral_gap(graph, walk) == min(result.near[0], result.far[0])
+    assert result.gap_2[0] == result.gap_2[1] == pytest.approx(gap_2, rel=1e-6, abs=1e-12)
+    assert result.gap_N[0] == result.gap_N[1] == pytest.approx(gap_N, rel=1e-6, abs=1e-12)
+    assert spectral_gap(graph, walk) == min(result.gap_2[0], result.gap_N[0])
 
 
 @settings(max_examples=80, deadline=None)
@@ -82,24 +82,24 @@ def test_eigenvalues_equal_dense_ones(chain):
 def test_bounds_hold_on_both_sides(chain):
     graph, walk = chain
     P, shares = walk.transition_matrix(graph), walk.stationary(graph)
-    near, far = dense_ends(P, shares)
-    assert 0.0 < spectrum.poincare(P, shares) <= near * (1 + 1e-9) + 1e-14
-    assert 0.0 <= spectrum.odd_paths(P, shares) <= far * (1 + 1e-9) + 1e-14
+    gap_2, gap_N = dense_ends(P, shares)
+    assert 0.0 < spectrum.poincare(P, shares) <= gap_2 * (1 + 1e-9) + 1e-14
+    assert 0.0 <= spectrum.odd_paths(P, shares) <= gap_N * (1 + 1e-9) + 1e-14
     cut_short = spectrum.reversible(P, shares, graph.is_bipartite, limit=3)
-    assert cut_short.near[0] <= near * (1 + 1e-6) + 1e-12
-    assert near <= cut_short.near[1] * (1 + 1e-6) + 1e-12
-    assert cut_short.far[0] <= far * (1 + 1e-6) + 1e-12
-    assert far <= cut_short.far[1] * (1 + 1e-6) + 1e-12
+    assert cut_short.gap_2[0] <= gap_2 * (1 + 1e-6) + 1e-12
+    assert gap_2 <= cut_short.gap_2[1] * (1 + 1e-6) + 1e-12
+    assert cut_short.gap_N[0] <= gap_N * (1 + 1e-6) + 1e-12
+    assert gap_N <= cut_short.gap_N[1] * (1 + 1e-6) + 1e-12
 
 
 @settings(max_examples=80, deadline=None)
 @given(chains())
 def test_period_two_exactly_where_the_last_eigenvalue_is_minus_one(chain):
     graph, walk = chain
-    _, far = dense_ends(walk.transition_matrix(graph), walk.stationary(graph))
+    _, gap_N = dense_ends(walk.transition_matrix(graph), walk.stationary(graph))
     diagnosis = diagnose(graph, flat_problem(graph.node_count), walk)
-    assert ("period 2" in " ".join(diagnosis.warnings)) == (far < 1e-11)
-    assert (diagnosis.lambda_N == -1.0) == (far < 1e-11)
+    assert ("period 2" in " ".join(diagnosis.warnings)) == (gap_N < 1e-11)
+    assert (diagnosis.lambda_N == -1.0) == (gap_N < 1e-11)
 
 
 def test_bounds_on_a_path_of_three_nodes():
@@ -144,11 +144,11 @@ def test_closed_forms(graph, walk, laziness):
     result = spectrum.spectrum_of(graph, chain, problem)
     assert result.method == "closed form"
     P, shares = chain.transition_matrix(graph, problem), chain.stationary(graph, problem)
-    assert (result.near[0], result.far[0]) == pytest.approx(dense_ends(P, shares), abs=1e-12)
+    assert (result.gap_2[0], result.gap_N[0]) == pytest.approx(dense_ends(P, shares), abs=1e-12)
     by_iteration = spectrum.spectrum_of(unnamed(graph), chain, problem)
     assert by_iteration.method == "eigenvalues"
-    assert by_iteration.near[0] == pytest.approx(result.near[0], rel=1e-6)
-    assert by_iteration.far[0] == pytest.approx(result.far[0], rel=1e-6, abs=1e-12)
+    assert by_iteration.gap_2[0] == pytest.approx(result.gap_2[0], rel=1e-6)
+    assert by_iteration.gap_N[0] == pytest.approx(result.gap_N[0], rel=1e-6, abs=1e-12)
 
 
 def test_no_closed_form_for_unequal_importance():
@@ -157,7 +157,7 @@ def test_no_closed_form_for_unequal_importance():
     result = spectrum.spectrum_of(graph, walk)
     assert result.method == "eigenvalues"
     ends = dense_ends(walk.transition_matrix(graph), walk.stationary(graph))
-    assert (result.near[0], result.far[0]) == pytest.approx(ends, rel=1e-6)
+    assert (result.gap_2[0], result.gap_N[0]) == pytest.approx(ends, rel=1e-6)
 
 
 class Slow(walks.Uniform):
@@ -198,15 +198,15 @@ def test_eigenvalues_agree_with_arpack():
     S = diags_array(root) @ walk.transition_matrix(graph) @ diags_array(1 / root)
     top = eigsh(S, k=2, which="LA", v0=np.ones(3000), return_eigenvectors=False)
     bottom = eigsh(S, k=1, which="SA", v0=np.ones(3000), return_eigenvectors=False)
-    assert result.near[0] == pytest.approx(1 - top.min(), rel=1e-6)
-    assert result.far[0] == pytest.approx(1 + bottom[0], rel=1e-6)
+    assert result.gap_2[0] == pytest.approx(1 - top.min(), rel=1e-6)
+    assert result.gap_N[0] == pytest.approx(1 + bottom[0], rel=1e-6)
 
 
 def test_a_wide_spread_of_the_importance():
     """π over 24 orders of magnitude; the truth by a chain of two nodes, 1 − λ_2 = P_01 + P_10."""
     walk = walks.Weighted(importance=np.array([1e-12, 1e12]))
     result = spectrum.spectrum_of(graphs.from_edges([(0, 1)]), walk)
-    assert result.near[0] == pytest.approx(1.0 + 1e-24, rel=1e-12)
+    assert result.gap_2[0] == pytest.approx(1.0 + 1e-24, rel=1e-12)
     spread = walks.Weighted(importance=10.0 ** np.linspace(-12, 12, 40))
     assert 0.0 < spectral_gap(graphs.grid(1, 40), spread) < 1.0
 
@@ -217,7 +217,7 @@ def test_ring_of_10001_weighted_converges():
     result = spectrum.spectrum_of(graphs.ring(10_001), walk)
     assert result.method == "eigenvalues"
     P, shares = walk.transition_matrix(graphs.ring(10_001)), walk.stationary(graphs.ring(10_001))
-    assert spectrum.poincare(P, shares) < result.near[0]
+    assert spectrum.poincare(P, shares) < result.gap_2[0]
 
 
 def test_out_of_budget_gives_a_bound_around_the_truth():

@@ -24,7 +24,7 @@ def colour(number: int) -> str:
 
 
 def dash(number: int) -> str:
-    """Return the dash of the n-th line: after seven lines the colours repeat with another dash."""
+    """Return the dash of the n-th line. After seven lines the colours repeat with a new dash."""
     return _DASHES[number // len(COLOURS) % len(_DASHES)]
 
 
@@ -55,7 +55,7 @@ def plain_ticks(axis: Any) -> None:
 
 
 def colour_by_ratio(ratio: FloatArray) -> dict[str, Any]:
-    """Return options of `scatter` for ratios: white is 1, blue less, red more, up to a factor."""
+    """Return options of `scatter` for ratios: white for 1, blue below, red above."""
     from matplotlib.colors import LogNorm
 
     span = max(2.0, float(ratio.max()), float(1.0 / ratio[ratio > 0].min()))
@@ -81,7 +81,7 @@ def visible(values: FloatArray) -> FloatArray:
 def draw_band(
     axes: Axes, x: FloatArray, lower: FloatArray, upper: FloatArray, **options: Any
 ) -> None:
-    """Fill the band between both ends, which may be NaN, on a logarithmic axis."""
+    """Fill the band between `lower` and `upper` on a logarithmic axis. Both may contain NaN."""
     top = visible(upper)
     ends = np.concatenate([visible(lower), top])
     if not np.isnan(ends).all():

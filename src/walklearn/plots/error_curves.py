@@ -54,8 +54,8 @@ def convergence(
     traces
         One run, several, or a dictionary from name to run. Each is a line with its confidence band.
     x
-        ``"updates"``, ``"messages"`` or ``"bytes"``. Until the same record replicates send
-        different numbers of messages, so a record is drawn at their mean.
+        ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
+        messages before the same record, so a record is drawn at their mean.
     metric
         The name of a metric that all traces have, such as ``"distance"``, ``"average_gap"``,
         ``"value"``, or one of your own.
@@ -85,7 +85,7 @@ def convergence(
     from matplotlib.lines import Line2D
 
     check_choice("x", x, COSTS)
-    runs = _by_label(traces)
+    runs = _labelled_runs(traces)
     costs = [visible(np.atleast_2d(getattr(trace, x)).mean(axis=0)) for _, trace in runs]
     summaries = [_summary(trace, metric) for _, trace in runs]
     points = zip(costs, summaries, strict=True)
@@ -97,7 +97,7 @@ def convergence(
     axes = axes_or_new(ax)
     style_axes(axes, COSTS[x], METRICS.get(metric, metric))
     axes.set(xscale="log", yscale="log")
-    # The notes of earlier calls on these axes stay.
+    # Keep the notes of earlier calls on these axes.
     legend = axes.get_legend()
     notes = [legend.get_title().get_text()] if legend else []
     full_names = normalize_kwargs(line_options, Line2D)  # without short names, such as lw
@@ -116,13 +116,13 @@ def convergence(
     return axes
 
 
-def _by_label(traces: Any) -> list[tuple[str, Trace]]:
+def _labelled_runs(traces: Any) -> list[tuple[str, Trace]]:
     """Return the runs, each with its name in the legend."""
     if isinstance(traces, Mapping):
         runs = [(str(name), trace) for name, trace in traces.items()]
     else:
-        several = traces if isinstance(traces, Iterable) else [traces]
-        runs = [(getattr(trace, "label", ""), trace) for trace in several]
+        all_traces = traces if isinstance(traces, Iterable) else [traces]
+        runs = [(getattr(trace, "label", ""), trace) for trace in all_traces]
     if not runs:
         raise ValueError("there is no trace to draw. Pass at least one.")
     for _, trace in runs:
@@ -143,10 +143,12 @@ def _summary(trace: Trace, metric: str) -> Summary:
 
 
 def _default_options(axes: Axes, trace: Trace, label: str) -> dict[str, Any]:
-    drawn = len(axes.get_lines())  # so that a second call on the same axes takes the next colour
+    line_count = len(
+        axes.get_lines()
+    )  # so that a second call on the same axes takes the next colour
     return {
-        "color": colour(drawn),
-        "linestyle": dash(drawn),
+        "color": colour(line_count),
+        "linestyle": dash(line_count),
         "linewidth": 1.8,
         "marker": "o" if len(trace.updates) == 1 else None,  # a single record makes no line
         "label": label if trace.complete else f"{label} (interrupted)",

@@ -1,8 +1,8 @@
 """A moving picture of a token that learns on a small graph.
 
 Left: the graph, with the token as a ring, its last hops as a trail, and nodes that darken with
-their visits. Right: the error ‖w − w*‖ so far, and faintly the rest. It shows the reference
-algorithm, step by step.
+their visits. Right: the error ‖w − w*‖ so far, with the rest of the curve in a faint colour. The
+film runs the reference engine step by step.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from walklearn.walks import Walk
 
 _TRAIL = 6  # hops
-_INK, _ACCENT = COLOURS[0], COLOURS[1]
+_CURVE_COLOUR, _TOKEN_COLOUR = COLOURS[0], COLOURS[1]
 
 
 def animate(
@@ -98,11 +98,11 @@ def animate(
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     picture = _Picture(figure, graph, nodes, errors)
     picture.show(0)
-    figure.draw_without_rendering()  # once, not again for each frame
+    figure.draw_without_rendering()  # computes the layout once instead of for each frame
     figure.set_layout_engine("none")
     film = FuncAnimation(figure, picture.show, frames=steps + 1, blit=False)
     with rc_context({"animation.embed_limit": 200.0}):  # MB; the page is written or the call fails
-        atomic_write(target, _encoded(film, target.suffix, frames_per_second))
+        atomic_write(target, _encode(film, target.suffix, frames_per_second))
     return target
 
 
@@ -113,14 +113,14 @@ def _walk(
     generator, objective = np.random.default_rng(seed), setting.objective
     walk = draw_walk(setting.walk, graph, objective, generator).bind(graph, objective)
     setting = replace(setting, walk=walk)
-    best = objective.optimum()
+    optimum = objective.optimum()
     node, model = draw_start(objective, generator)
     walker = Walker(setting, graph, node, init_token(setting, model))
-    nodes, errors = [node], [float(np.linalg.norm(model - best))]
+    nodes, errors = [node], [float(np.linalg.norm(model - optimum))]
     for _ in range(steps):
         walker.visit(setting.draw(generator, generator))
         nodes.append(walker.node)
-        errors.append(float(np.linalg.norm(walker.token.update["model"] - best)))
+        errors.append(float(np.linalg.norm(walker.token.update["model"] - optimum)))
     return np.array(nodes), np.array(errors)
 
 
@@ -136,16 +136,18 @@ class _Picture:
             left, self.positions, graph.edges(), 150, c=np.zeros(graph.node_count), cmap="Blues",
             vmin=0, vmax=int(np.bincount(nodes).max()), edgecolors="black", linewidths=0.6,
         )  # fmt: skip
-        (self.trail,) = left.plot([], [], color=_ACCENT, linewidth=2.2, alpha=0.6, zorder=3)
-        (self.token,) = left.plot([], [], "o", markersize=20, markerfacecolor="none",
-                                  markeredgecolor=_ACCENT, markeredgewidth=3, zorder=4)  # fmt: skip
+        (self.trail,) = left.plot([], [], color=_TOKEN_COLOUR, linewidth=2.2, alpha=0.6, zorder=3)
+        (self.token,) = left.plot(
+            [], [], "o", markersize=20, markerfacecolor="none", markeredgecolor=_TOKEN_COLOUR,
+            markeredgewidth=3, zorder=4,
+        )  # fmt: skip
         self.title = left.set_title("")
         left.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
         style_axes(right, "updates", "distance to the optimum, $\\|w - w^*\\|$")
         # The rest of the curve is faint, so that the first frame shows something too.
-        right.plot(errors, color=_INK, linewidth=1.2, alpha=0.25)
-        (self.line,) = right.plot([], [], color=_INK, linewidth=1.8)
-        (self.now,) = right.plot([], [], "o", color=_ACCENT, markersize=7)
+        right.plot(errors, color=_CURVE_COLOUR, linewidth=1.2, alpha=0.25)
+        (self.line,) = right.plot([], [], color=_CURVE_COLOUR, linewidth=1.8)
+        (self.current_point,) = right.plot([], [], "o", color=_TOKEN_COLOUR, markersize=7)
         visible = errors[errors > 0]
         right.set(yscale="log", xlim=(0, len(nodes) - 1),
                   ylim=(visible.min() * 0.8, visible.max() * 1.25))  # fmt: skip
@@ -160,11 +162,11 @@ class _Picture:
         self.token.set_data(*self.positions[nodes[-1:]].T)
         self.title.set_text(f"after {plural(frame, 'update')} the token is at node {nodes[-1]}")
         self.line.set_data(np.arange(frame + 1), self.errors[: frame + 1])
-        self.now.set_data([frame], [self.errors[frame]])
-        return [self.dots, self.trail, self.token, self.title, self.line, self.now]
+        self.current_point.set_data([frame], [self.errors[frame]])
+        return [self.dots, self.trail, self.token, self.title, self.line, self.current_point]
 
 
-def _encoded(film: Any, suffix: str, frames_per_second: int) -> bytes:
+def _encode(film: Any, suffix: str, frames_per_second: int) -> bytes:
     if suffix == ".html":
         page: str = film.to_jshtml(fps=frames_per_second)
         return page.encode()

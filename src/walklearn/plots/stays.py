@@ -1,8 +1,8 @@
 """Acceptance and entrapment: the number of updates in a row at each node.
 
-A node that others propose rarely, or with a much larger weight than its neighbours, keeps the
-token: it stays with probability P_ii and makes 1 / (1 − P_ii) updates in a row on average, all on
-the same rows. One such node in a corner of the graph can delay the whole walk.
+A node keeps the token for long if it has few neighbours, or a visit weight much larger than theirs.
+The token stays with probability P_ii, so the node makes 1 / (1 − P_ii) updates in a row on average,
+all on the same rows. One such node in a corner of the graph can delay the whole walk.
 """
 
 from __future__ import annotations
@@ -49,19 +49,22 @@ def entrapment(
     >>> import walklearn as wl
     >>> from matplotlib.figure import Figure
     >>> axes = entrapment(wl.graphs.star(9), wl.walks.Uniform(), ax=Figure().subplots())
-    >>> axes.get_title()   # the centre never stays, a leaf moves once in eight times
+    >>> axes.get_title()   # it always leaves the centre, but a leaf only with probability 1/8
     'moves in 22 % of the steps; longest stay 8 updates, at node 1'
     """
     shares = walk.stationary(graph, problem)
-    moves = np.maximum(1.0 - walk.transition_matrix(graph, problem).diagonal(), 1e-300)
-    length = 1.0 / moves
-    longest = int(length.argmax())
+    move_probabilities = np.maximum(1.0 - walk.transition_matrix(graph, problem).diagonal(), 1e-300)
+    stay_lengths = 1.0 / move_probabilities
+    worst_node = int(stay_lengths.argmax())
+    moving_percent = 100 * float(shares @ move_probabilities)
     axes = axes_or_new(ax)
-    dots = axes.scatter(graph.degrees, length, s=40, **colour_by_ratio(shares * graph.node_count))
+    dots = axes.scatter(
+        graph.degrees, stay_lengths, s=40, **colour_by_ratio(shares * graph.node_count)
+    )
     style_axes(axes, "neighbours of the node", "updates in a row, mean")
     axes.set(
-        yscale="log", title=f"moves in {100 * float(shares @ moves):.0f} % of the steps; "
-        f"longest stay {length[longest]:.3g} updates, at node {longest}",
+        yscale="log", title=f"moves in {moving_percent:.0f} % of the steps; "
+        f"longest stay {stay_lengths[worst_node]:.3g} updates, at node {worst_node}",
     )  # fmt: skip
     colour_bar(axes, dots, "share of the visits × N")
     plain_ticks(axes.yaxis)

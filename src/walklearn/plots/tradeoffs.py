@@ -52,7 +52,7 @@ def privacy_tradeoff(
     from walklearn.privacy.accounting.printing import format_upper
     from walklearn.privacy.mechanisms.comparison import CONSTANT_ERROR, compare
 
-    at = f"δ = {format_upper(delta)}"
+    claim = f"δ = {format_upper(delta)}"
     values = np.geomspace(0.3, 10.0, 16) if epsilons is None else np.asarray(epsilons, float)
     if values.ndim != 1 or not values.size:
         raise ValueError("epsilons must be a list of at least one number.")
@@ -64,13 +64,15 @@ def privacy_tradeoff(
     style_axes(axes, "ε", "error of a release, share of the range")
     axes.set_xscale("log")
     plain_ticks(axes.xaxis)
-    for number, (kind, line) in enumerate(errors.items()):
-        if np.isfinite(line).any():
-            axes.plot(values, line, color=colour(number), marker="o", markersize=3, label=kind)
+    for number, (kind, kind_errors) in enumerate(errors.items()):
+        if np.isfinite(kind_errors).any():
+            axes.plot(
+                values, kind_errors, color=colour(number), marker="o", markersize=3, label=kind
+            )
         else:
-            axes.plot([], [], color=colour(number), label=f"{kind}: infeasible at {at}")
+            axes.plot([], [], color=colour(number), label=f"{kind}: infeasible at {claim}")
     axes.axhline(CONSTANT_ERROR, color="grey", linestyle=":",
                  label="a public constant")  # fmt: skip
-    axes.set(ylim=(0.0, None), title=f"values within {bounds[0]:g} to {bounds[1]:g}, {at}")
+    axes.set(ylim=(0.0, None), title=f"values within {bounds[0]:g} to {bounds[1]:g}, {claim}")
     axes.legend(frameon=False)
     return axes

@@ -1,8 +1,9 @@
 """The number of visits to each node, compared with the stationary distribution.
 
 On a small graph the area of a dot is the node's share of the visits. Its colour compares that share
-with the expected one, on a logarithmic scale: white as expected, blue less, red more. Thousands of
-dots would be unreadable, so on a large graph the ratio is drawn against the number of neighbours.
+with the expected one, on a logarithmic scale: white for equal, blue for less, red for more.
+Thousands of dots would be unreadable, so on a large graph the ratio is drawn against the number of
+neighbours.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from walklearn.simulation.trace import Trace
 
 _MAX_AREA = 400.0  # points², of the dot of the most visited node
-MAX_DOTS = 300  # nodes of a graph that is drawn; more dots cover each other
-_GROUPS = 2  # of nodes with similar numbers of neighbours, for each doubling of that number
+MAX_DOTS = 300  # nodes; the dots of a larger graph would cover each other
+_GROUPS = 2  # groups of nodes by degree, for each doubling of the degree
 
 
 def visits(
@@ -92,69 +93,72 @@ def visits(
     else:
         counts, expected = run.visits, run.expected_visits if expected is None else expected
     degrees = np.asarray(run.degrees)
-    counted, against = _per_node(len(degrees), counts, "counts"), "expected of the walk"
-    if not counted.any():
+    visit_counts, reference = (
+        _checked_per_node(len(degrees), counts, "counts"),
+        "expected of the walk",
+    )
+    if not visit_counts.any():
         raise ValueError("counts are all zero, so there is no visit to draw.")
     if expected is None:
-        expected, against = np.ones(len(degrees)), "equal share"
-    shares = _per_node(len(degrees), expected, "expected")
+        expected, reference = np.ones(len(degrees)), "equal share"
+    shares = _checked_per_node(len(degrees), expected, "expected")
     if not shares.all():
         raise ValueError("expected must be positive at every node.")
-    expected_counts = counted.sum() * shares / shares.sum()
-    ratio = counted / expected_counts
+    expected_counts = visit_counts.sum() * shares / shares.sum()
+    ratio = visit_counts / expected_counts
     if isinstance(run, Graph) and run.node_count <= MAX_DOTS:
         axes = axes_or_new(ax, (6.0, 5.2))
-        areas = np.maximum(_MAX_AREA * counted / counted.max(), 12.0)
+        areas = np.maximum(_MAX_AREA * visit_counts / visit_counts.max(), 12.0)
         colours = colour_by_ratio(ratio)
         dots = draw_graph(axes, spring_layout(run), run.edges(), areas, **colours)
-        colour_bar(axes, dots, f"visits / {against}", shrink=0.7)
+        colour_bar(axes, dots, f"visits / {reference}", shrink=0.7)
         return axes
     axes = axes_or_new(ax)
     if degrees.min() == degrees.max():
         axes.hist(ratio, bins=min(40, 5 + len(ratio) // 10), color=colour(0))
         axes.axvline(1.0, color="grey", linewidth=0.8)
-        style_axes(axes, f"visits / {against}", f"nodes, each with {degrees[0]} neighbours")
+        style_axes(axes, f"visits / {reference}", f"nodes, each with {degrees[0]} neighbours")
     else:
-        _by_degree(axes, ratio, degrees, expected_counts, against)
+        _draw_by_degree(axes, ratio, degrees, expected_counts, reference)
     low, high = np.quantile(ratio, (0.05, 0.95))
-    never = int(np.count_nonzero(counted == 0))
+    unvisited = int(np.count_nonzero(visit_counts == 0))
     axes.set_title(
-        f"9 of 10 nodes: {low:.2g} to {high:.2g} times the {against.partition(' of')[0]}"
-        + (f"; {never} of {len(ratio)} never visited" if never else ""),
+        f"9 of 10 nodes: {low:.2g} to {high:.2g} times the {reference.partition(' of')[0]}"
+        + (f"; {unvisited} of {len(ratio)} never visited" if unvisited else ""),
         fontsize="medium",
     )
     return axes
 
 
-def _by_degree(
+def _draw_by_degree(
     axes: Axes,
     ratio: FloatArray,
     degrees: NDArray[np.int64],
     expected: FloatArray,
-    against: str,
+    reference: str,
 ) -> None:
-    """Draw each node as a faint dot, the median by degree, and the range of chance alone."""
+    """Draw each node as a faint dot, the median by degree, and the range of random variation."""
     visited = ratio > 0
     sizes = np.round(_GROUPS * np.log2(np.maximum(degrees, 1)))
     groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-    # Nodes of one degree would cover each other, so they are drawn a little apart.
-    apart = 1.0 + 0.12 * (np.arange(len(ratio)) * 0.618034 % 1.0 - 0.5)
+    # Jitter, because nodes of one degree would cover each other.
+    jitter = 1.0 + 0.12 * (np.arange(len(ratio)) * 0.618034 % 1.0 - 0.5)
     axes.plot(
-        (degrees * apart)[visited], ratio[visited], ".", color=colour(0), markersize=3, alpha=0.3,
+        (degrees * jitter)[visited], ratio[visited], ".", color=colour(0), markersize=3, alpha=0.3,
         label="a node", rasterized=True,
     )  # fmt: skip
-    middle = np.array([np.median(degrees[group]) for group in groups])
+    median_degrees = np.array([np.median(degrees[group]) for group in groups])
     axes.plot(
-        middle, [np.median(ratio[group]) for group in groups], "o-", color=colour(1),
+        median_degrees, [np.median(ratio[group]) for group in groups], "o-", color=colour(1),
         markersize=4, label="median at this number",
     )  # fmt: skip
     chance = 2.0 / np.sqrt([np.median(expected[group]) for group in groups])
     for edge, label in ((1.0 + chance, "95 % of independent draws"), (1.0 - chance, None)):
-        axes.plot(middle, visible(edge), "--", color="black", linewidth=1, label=label)
+        axes.plot(median_degrees, visible(edge), "--", color="black", linewidth=1, label=label)
     axes.axhline(1.0, color="grey", linewidth=0.8)
     axes.set(xscale="log", yscale="log")
     axes.set_ylim(min(0.5, 0.8 * ratio[visited].min()), max(2.0, 1.25 * ratio.max()))
-    style_axes(axes, "neighbours of the node", f"visits / {against}")
+    style_axes(axes, "neighbours of the node", f"visits / {reference}")
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
     axes.legend(frameon=False, fontsize="small")
@@ -178,7 +182,7 @@ def draw_graph(
     return dots
 
 
-def _per_node(nodes: int, values: ArrayLike | None, name: str) -> FloatArray:
+def _checked_per_node(nodes: int, values: ArrayLike | None, name: str) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     check_length(name, array, nodes, "nodes")
     if not (np.isfinite(array).all() and (array >= 0).all()):

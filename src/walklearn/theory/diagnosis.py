@@ -54,10 +54,10 @@ class Diagnosis:
     reversible
         True if the walk is reversible; the theorems need that.
     method
-        "closed form", "eigenvalues", "bound" (spectral_gap is the lower end of gap_bounds, and what
-        follows from it is pessimistic) or "unknown" (NaN). For a walk that is not reversible,
-        lambda_2 is the second largest modulus and lambda_N is NaN; for one without a matrix, all
-        are those of its base walk.
+        "closed form", "eigenvalues", "bound" (spectral_gap is the lower end of gap_bounds, and
+        numbers derived from it are pessimistic) or "unknown" (NaN). For a walk that is not
+        reversible, lambda_2 is the second largest modulus and lambda_N is NaN. For a walk without
+        a matrix, all numbers are those of its base walk.
     lambda_2
         The second largest eigenvalue of the transition matrix.
     lambda_N
@@ -71,19 +71,19 @@ class Diagnosis:
     acceptance_rate
         The share of the steps that move the token.
     residual
-        Σ², the noise at the optimum; NaN if there is no optimum.
+        The noise σ² at the optimum; NaN if there is no optimum.
     effective_smoothness
         L of the steps: the largest product of L_i and the factor of ∇f_i in ĝ.
     constant
-        The constant of the theorem that applies, for a private walk that of one simulated draw;
-        None if no theorem applies.
+        The constant of the theorem that applies; for a private walk, the constant of one simulated
+        draw. None if no theorem applies.
     setup_messages
         The number of messages before the walk, one each way per edge.
     warnings
-        Possible problems, and what to do.
+        Possible problems and their remedies.
     printed_constant
-        For clamped releases (Lmax/Lmin) σ² + Lmax², as the paper prints it, otherwise NaN. Single
-        draws exceed it, since its second term belongs to neither reweighting.
+        (Lmax/Lmin) σ² + Lmax² for clamped releases, as printed in the paper; otherwise NaN. The
+        constant of a draw can exceed it, because its second term fits neither reweighting.
 
     Examples
     --------
@@ -132,8 +132,8 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
-    """The inputs of the numbers and the warnings."""
+class DiagnosisInput:
+    """Inputs from which a diagnosis computes its numbers and warnings."""
 
     graph: Graph
     problem: Problem
@@ -142,7 +142,7 @@ class Facts:
     spectrum: Spectrum
     stays: Vector | None
     residual: float
-    no_optimum: str
+    no_optimum_reason: str
 
     @cached_property
     def stationary(self) -> Vector:
@@ -205,10 +205,10 @@ def diagnose(
     step_size: StepSize | None = None,
     seed: int | np.random.SeedSequence | None = 0,
 ) -> Diagnosis:
-    """Compute the spectral gap, the mixing time, the theorem's constant, and warnings.
+    """Compute the spectral gap, the mixing time, the constant of the theorem, and warnings.
 
     A private walk is diagnosed for one simulated draw of its releases. The constants and the
-    warnings of bias are about `Sgd`; updates with memory converge whatever the walk.
+    warnings of bias are about `Sgd`; updates with memory converge with any walk.
 
     Parameters
     ----------
@@ -236,40 +236,49 @@ def diagnose(
     >>> diagnosis.constant.theorem, round(diagnosis.constant.smoothness, 2)
     ('Theorem 2', 20.25)
     """
-    order = " for diagnose(graph, problem, walk)"
-    check_kind("graph", graph, Graph, f"a Graph{order}")
-    check_kind("problem", problem, Problem, f"a Problem{order}")
-    check_kind("walk", walk, Walk, f"a walk such as walks.Weighted(){order}")
+    signature = " for diagnose(graph, problem, walk)"
+    check_kind("graph", graph, Graph, f"a Graph{signature}")
+    check_kind("problem", problem, Problem, f"a Problem{signature}")
+    check_kind("walk", walk, Walk, f"a walk such as walks.Weighted(){signature}")
     check_node_count(graph, problem)
-    drawn = draw_walk(walk, graph, problem, np.random.default_rng(seed))
-    P = matrix_of(graph, drawn, problem)
-    spectrum = spectrum_of(graph, drawn, problem, P)
-    stays = None if P is None else P.diagonal()
-    at_optimum, reason = math.nan, ""
+    drawn_walk = draw_walk(walk, graph, problem, np.random.default_rng(seed))
+    P = matrix_of(graph, drawn_walk, problem)
+    spectrum = spectrum_of(graph, drawn_walk, problem, P)
+    stay_probabilities = None if P is None else P.diagonal()
+    optimum_residual, reason = math.nan, ""
     try:
-        at_optimum = residual(problem, problem.solution.model)
+        optimum_residual = residual(problem, problem.solution.model)
     except NoMinimiserError as error:
         reason = str(error)
-    facts = Facts(graph, problem, drawn, step_size, spectrum, stays, at_optimum, reason)
-    has_rate = P is not None or drawn.is_independent
+    inputs = DiagnosisInput(
+        graph,
+        problem,
+        drawn_walk,
+        step_size,
+        spectrum,
+        stay_probabilities,
+        optimum_residual,
+        reason,
+    )
+    has_rate = P is not None or drawn_walk.is_independent
     return Diagnosis(
         walk=repr(walk),
         node_count=graph.node_count,
         edge_count=graph.edge_count,
-        reversible=drawn.reversible,
+        reversible=drawn_walk.reversible,
         method=spectrum.method,
-        lambda_2=1.0 - spectrum.near[0],
-        lambda_N=spectrum.far[0] - 1.0 if not drawn.is_biased else math.nan,
+        lambda_2=1.0 - spectrum.gap_2[0],
+        lambda_N=spectrum.gap_N[0] - 1.0 if not drawn_walk.is_biased else math.nan,
         spectral_gap=spectrum.gap[0],
         gap_bounds=spectrum.gap,
-        mixing_time=_steps_to_mix(graph, drawn, problem, spectrum, 0.25),
-        acceptance_rate=drawn.acceptance_rate(graph, problem) if has_rate else math.nan,
-        residual=at_optimum,
-        effective_smoothness=float(facts.step_smoothness.max()),
-        constant=facts.constant(),
-        printed_constant=_printed_constant(walk, at_optimum),
-        setup_messages=2 * graph.edge_count * bool(drawn.sent_length),
-        warnings=tuple(warnings_of(facts)),
+        mixing_time=_steps_to_mix(graph, drawn_walk, problem, spectrum, 0.25),
+        acceptance_rate=drawn_walk.acceptance_rate(graph, problem) if has_rate else math.nan,
+        residual=optimum_residual,
+        effective_smoothness=float(inputs.step_smoothness.max()),
+        constant=inputs.constant(),
+        printed_constant=_printed_constant(walk, optimum_residual),
+        setup_messages=2 * graph.edge_count * bool(drawn_walk.sent_length),
+        warnings=tuple(warnings_of(inputs)),
     )
 
 
@@ -350,13 +359,13 @@ def _steps_to_mix(
         return math.nan  # the gap of a walk that is not reversible bounds nothing
     if gap in (0.0, 1.0):
         return 1.0 if gap else math.inf  # with gap 1 the next draw is already from π
-    smallest = float(walk.stationary(graph, problem).min())
-    return -math.log(distance * smallest) / gap
+    min_share = float(walk.stationary(graph, problem).min())
+    return -math.log(distance * min_share) / gap
 
 
 def _lines(d: Diagnosis) -> Iterator[str]:
     yield f"{d.walk} on {d.node_count:,} nodes and {d.edge_count:,} edges"
-    yield f"  spectral gap        {_number(d.spectral_gap):<10} {_origin(d)}"
+    yield f"  spectral gap        {_number(d.spectral_gap):<10} {_method_note(d)}"
     below_one = f"1 - {d.spectral_gap / 2:.4g}" if 0 < d.spectral_gap < 1e-3 else ""
     yield f"  λ_P                 {below_one or _number(d.lambda_P)}"
     yield f"  relaxation time     {_number(d.relaxation_time):<10} steps"
@@ -366,8 +375,8 @@ def _lines(d: Diagnosis) -> Iterator[str]:
     yield f"  residual σ²         {_number(d.residual)}"
     yield f"  largest step 2/L    {_number(d.largest_step)}"
     if not math.isnan(d.printed_constant):
-        over = _number(d.printed_constant)
-        yield f"  the paper's bound   {over:<10} (Lmax / Lmin) σ² + Lmax², as printed; see docs"
+        printed = _number(d.printed_constant)
+        yield f"  the paper's bound   {printed:<10} (Lmax / Lmin) σ² + Lmax², as printed; see docs"
     if d.constant is None:
         yield "  constant            none: no theorem covers this walk"
     else:
@@ -378,14 +387,14 @@ def _lines(d: Diagnosis) -> Iterator[str]:
             term = getattr(d.constant, name)
             mark = "  <- largest" if term == d.constant.value else ""
             yield f"    {name:<17} {_number(term):<10} {formula}{mark}"
-        yield "  Constants hide factors (diameter of W, gradient bound, c): compare like with like."
+        yield "  Constants hide factors (diameter of W, gradient bound, c): do not compare problems."
     if d.warnings:
         yield "Warnings"
     for warning in d.warnings:
         yield f"  - {warning}"
 
 
-def _origin(d: Diagnosis) -> str:
+def _method_note(d: Diagnosis) -> str:
     if d.method == "unknown":
         return "(unknown)"
     if d.method == "bound":

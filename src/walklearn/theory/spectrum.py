@@ -3,19 +3,19 @@
 A reversible chain P with stationary distribution π has real eigenvalues
 1 = λ_1 > λ_2 ≥ … ≥ λ_N ≥ −1. Its speed depends on the distances of the two ends from ±1:
 
-    near = 1 − λ_2,   far = 1 + λ_N,   spectral gap = min(near, far).
+    gap_2 = 1 − λ_2,   gap_N = 1 + λ_N,   spectral gap = min(gap_2, gap_N).
 
 There is a closed form for the ring, torus, hypercube, complete graph and star. For other graphs
 they come from the Lanczos iteration on the symmetric S = D^½ P D^-½, D = diag(π), with entries
-√(P_ij P_ji) and top eigenvector √π. That eigenvector is moved to the mean μ of the other
-eigenvalues: λ_N ≤ μ ≤ λ_2, so it does not disturb. Lanczos keeps three vectors, and gives both ends
-at once, from inside: λ_N ≤ θ_N and θ_2 ≤ λ_2.
+√(P_ij P_ji) and top eigenvector √π. The eigenvalue of √π is moved to the mean μ of the others.
+Since λ_N ≤ μ ≤ λ_2, this changes neither end. Lanczos keeps three vectors, and approaches both ends
+from inside: λ_N ≤ θ_N and θ_2 ≤ λ_2.
 
 The iteration has a budget (`MAX_PRODUCTS`, `MAX_WORK`). If it is exhausted, θ bounds the distances
 from above, and these bound them from below:
 
-    near ≥ 1 / max_e Q(e)⁻¹ Σ_{x,y: e on the path from x to y} |path| π_x π_y
-    far  ≥ 2 / max_e Q(e)⁻¹ Σ_{x: e on the odd path from x to x} |path| π_x
+    gap_2 ≥ 1 / max_e Q(e)⁻¹ Σ_{x,y: e on the path from x to y} |path| π_x π_y
+    gap_N ≥ 2 / max_e Q(e)⁻¹ Σ_{x: e on the odd path from x to x} |path| π_x
 
 (Diaconis & Stroock 1991), with the paths of a breadth-first tree, and Q(e) = π_i P_ij.
 """
@@ -40,9 +40,9 @@ Range: TypeAlias = tuple[float, float]
 Method: TypeAlias = Literal["closed form", "eigenvalues", "bound", "unknown"]
 
 MAX_PRODUCTS = 100_000  # products of P with a vector, after which a bound is used
-MAX_WORK = 1e10  # fewer on a large graph: products × (entries of P + 10 N), about 20 s
+MAX_WORK = 1e10  # limit of products × (entries of P + 10 N) for large graphs, about 20 s
 TOLERANCE = 1e-6  # residual / distance from ±1 of a converged eigenvalue; its error is the square
-ROUGH = 1e-3  # after a tenth of the budget: at least three digits
+ROUGH_TOLERANCE = 1e-3  # replaces TOLERANCE after a tenth of the budget: at least three digits
 MAX_NODES_WITH_JUMPS = 2000  # the matrix of a jumping walk is nearly dense
 MIN_FOR_ARPACK = 32  # below this many nodes dense eigenvalues are simpler
 
@@ -54,22 +54,22 @@ class Spectrum:
     For a walk that is not reversible both are 1 − |λ| of the second largest modulus.
     """
 
-    near: Range
-    far: Range
+    gap_2: Range
+    gap_N: Range
     method: Method
 
     @property
     def gap(self) -> Range:
         """The lower and the upper bound of the spectral gap."""
-        return min(self.near[0], self.far[0]), min(self.near[1], self.far[1])
+        return min(self.gap_2[0], self.gap_N[0]), min(self.gap_2[1], self.gap_N[1])
 
 
 def spectrum_of(
     graph: Graph, walk: Walk, problem: Problem | None = None, matrix: SparseMatrix | None = None
 ) -> Spectrum:
-    """Return the spectrum of a walk; pass its transition matrix if you have it already."""
+    """Return the spectrum of a walk. `matrix` is its transition matrix, if already computed."""
     if graph.node_count == 1 or walk.is_independent:
-        return exactly(1.0, 1.0, "closed form")
+        return exact_spectrum(1.0, 1.0, "closed form")
     walk = walk.matrix_walk
     if isinstance(walk, Metropolis):
         known = closed_form(graph, walk, problem)
@@ -77,14 +77,14 @@ def spectrum_of(
             return known
     P = matrix_of(graph, walk, problem) if matrix is None else matrix
     if P is None:
-        return exactly(np.nan, np.nan, "unknown")
+        return exact_spectrum(np.nan, np.nan, "unknown")
     π = walk.stationary(graph, problem)
     return reversible(P, π, graph.is_bipartite) if walk.reversible else irreversible(P, π)
 
 
-def exactly(near: float, far: float, method: Method) -> Spectrum:
+def exact_spectrum(gap_2: float, gap_N: float, method: Method) -> Spectrum:
     """Return a spectrum whose two eigenvalues are known exactly."""
-    return Spectrum((near, near), (far, far), method)
+    return Spectrum((gap_2, gap_2), (gap_N, gap_N), method)
 
 
 def matrix_of(graph: Graph, walk: Walk, problem: Problem | None) -> SparseMatrix | None:
@@ -98,23 +98,23 @@ def matrix_of(graph: Graph, walk: Walk, problem: Problem | None) -> SparseMatrix
 def closed_form(graph: Graph, walk: Metropolis, problem: Problem | None = None) -> Spectrum | None:
     """Return the spectrum if a formula is known, else None.
 
-    If the score v / deg is constant nothing is rejected and P = A / deg; for the uniform walk on a
-    star there is a formula too. Laziness ℓ makes it ℓ + (1 − ℓ)λ.
+    If the score v / deg is constant, nothing is rejected and P = A / deg. The uniform walk on a
+    star has a formula too. Laziness ℓ turns λ into ℓ + (1 − ℓ)λ.
     """
     if not graph.family or graph.node_count < 2 or not walk.inherits("hop", "transition_matrix"):
         return None
     name, *sizes = graph.family
     scores = walk.announcements(graph, problem)[:, 0]
-    is_uniform = not _constant(scores) and _constant(scores * graph.degrees)
+    is_uniform = not _is_constant(scores) and _is_constant(scores * graph.degrees)
     kind = f"uniform {name}" if is_uniform else name
-    if kind not in _FORMULAS or not (is_uniform or _constant(scores)):
+    if kind not in _FORMULAS or not (is_uniform or _is_constant(scores)):
         return None
-    near, far = _FORMULAS[kind](*map(int, sizes))
+    gap_2, gap_N = _FORMULAS[kind](*map(int, sizes))
     stay, move = walk.laziness, 1.0 - walk.laziness
-    return exactly(move * near, 2 * stay + move * far, "closed form")
+    return exact_spectrum(move * gap_2, 2 * stay + move * gap_N, "closed form")
 
 
-def _constant(values: Vector) -> bool:
+def _is_constant(values: Vector) -> bool:
     return bool(values.max() - values.min() <= 1e-14 * values.max())
 
 
@@ -125,8 +125,8 @@ def _ring(n: int) -> Range:
 
 def _torus(rows: int, columns: int) -> Range:
     """λ = the mean of an eigenvalue of either ring."""
-    one, other = _ring(rows), _ring(columns)
-    return min(one[0], other[0]) / 2, (one[1] + other[1]) / 2
+    first, second = _ring(rows), _ring(columns)
+    return min(first[0], second[0]) / 2, (first[1] + second[1]) / 2
 
 
 # 1 − λ_2 and 1 + λ_N by family and its sizes. The eigenvalues below 1 are 1 − 2k/d of a hypercube,
@@ -142,83 +142,87 @@ _FORMULAS: dict[object, Callable[..., tuple[float, float]]] = {
 }
 
 
-def reversible(P: SparseMatrix, π: Vector, bipartite: bool, limit: float = math.inf) -> Spectrum:
+def reversible(P: SparseMatrix, π: Vector, is_bipartite: bool, limit: float = math.inf) -> Spectrum:
     """Return the spectrum of a reversible matrix, within a budget of products with P."""
     products = int(min(limit, MAX_PRODUCTS, MAX_WORK / (P.nnz + 10 * π.size)))
-    stays = P.diagonal()
-    near, far = _lanczos(_symmetric(P, π, stays), π.size, products)
-    if bipartite and not stays.any():
-        far = (0.0, 0.0)  # period 2: the last eigenvalue is −1
-    converged = near[0] == near[1] and far[0] == far[1]
-    if near[0] < near[1]:
-        near = (min(near[1], poincare(P, π)), near[1])
-    if far[0] < far[1]:
-        far = (min(far[1], max(2 * float(stays.min()), odd_paths(P, π))), far[1])
-    return Spectrum(near, far, "eigenvalues" if converged else "bound")
+    stay_probabilities = P.diagonal()
+    gap_2, gap_N = _lanczos(_symmetric(P, π, stay_probabilities), π.size, products)
+    if is_bipartite and not stay_probabilities.any():
+        gap_N = (0.0, 0.0)  # period 2: the last eigenvalue is −1
+    has_converged = gap_2[0] == gap_2[1] and gap_N[0] == gap_N[1]
+    if gap_2[0] < gap_2[1]:
+        gap_2 = (min(gap_2[1], poincare(P, π)), gap_2[1])
+    if gap_N[0] < gap_N[1]:
+        gap_N = (min(gap_N[1], max(2 * float(stay_probabilities.min()), odd_paths(P, π))), gap_N[1])
+    return Spectrum(gap_2, gap_N, "eigenvalues" if has_converged else "bound")
 
 
-def _symmetric(P: SparseMatrix, π: Vector, stays: Vector) -> Callable[[Vector], Vector]:
+def _symmetric(
+    P: SparseMatrix, π: Vector, stay_probabilities: Vector
+) -> Callable[[Vector], Vector]:
     """Return S − (1 − μ) √π √πᵀ as a function of a vector."""
     root = P.sqrt()
     S = root.multiply(root.T.tocsr()).tocsr()  # √ before the product: no underflow
-    top = np.sqrt(π)
-    μ = (float(stays.sum()) - 1.0) / (π.size - 1)
+    top_vector = np.sqrt(π)
+    μ = (float(stay_probabilities.sum()) - 1.0) / (π.size - 1)
 
-    def times(vector: Vector) -> Vector:
+    def multiply(vector: Vector) -> Vector:
         product = np.asarray(S @ vector)
-        product -= ((1.0 - μ) * _dot(top, vector)) * top
+        product -= ((1.0 - μ) * _dot(top_vector, vector)) * top_vector
         return product
 
-    return times
+    return multiply
 
 
-def _lanczos(times: Callable[[Vector], Vector], size: int, products: int) -> tuple[Range, Range]:
-    """Return bounds of 1 − λ_max and 1 + λ_min; the lower is 0 if it did not converge.
+def _lanczos(multiply: Callable[[Vector], Vector], size: int, products: int) -> tuple[Range, Range]:
+    """Return bounds of 1 − λ_max and 1 + λ_min; a lower bound is 0 without convergence.
 
     The vectors lose their orthogonality, which repeats eigenvalues but never moves the ends.
     """
-    vector = np.random.default_rng(0).standard_normal(size)  # fixed: the same answer every time
+    vector = np.random.default_rng(0).standard_normal(size)  # fixed seed: a deterministic result
     vector /= np.linalg.norm(vector)
-    before, β = np.zeros(size), 0.0
+    previous, β = np.zeros(size), 0.0
     diagonal: list[float] = []
-    beside: list[float] = []
+    off_diagonal: list[float] = []
     ends: dict[int, Range] = {}
-    check = 24
+    next_check = 24
     for k in range(1, products + 1):
-        following = times(vector) - β * before
-        α = _dot(vector, following)
-        following -= α * vector
-        β = math.sqrt(_dot(following, following))
+        product = multiply(vector) - β * previous
+        α = _dot(vector, product)
+        product -= α * vector
+        β = math.sqrt(_dot(product, product))
         diagonal.append(α)
-        exhausted = β < 1e-13  # the vectors span all there is
-        if exhausted or k == products or k >= check:
-            check = 1 + int(1.2 * k)
-            tolerance = TOLERANCE if k < products / 10 else ROUGH
+        is_exhausted = β < 1e-13  # the vectors span the whole space
+        if is_exhausted or k == products or k >= next_check:
+            next_check = 1 + int(1.2 * k)
+            tolerance = TOLERANCE if k < products / 10 else ROUGH_TOLERANCE
             for end in (1, -1):
                 if end not in ends or ends[end][0] < ends[end][1]:
-                    θ, residual = _ritz(diagonal, beside, end, 0.0 if exhausted else β)
+                    θ, residual = _ritz(diagonal, off_diagonal, end, 0.0 if is_exhausted else β)
                     distance = max(0.0, 1.0 - end * θ)
-                    converged = residual <= tolerance * max(distance, 1e-10)
-                    ends[end] = (distance if converged else 0.0), distance
-            if exhausted or all(low == high for low, high in ends.values()):
+                    has_converged = residual <= tolerance * max(distance, 1e-10)
+                    ends[end] = (distance if has_converged else 0.0), distance
+            if is_exhausted or all(low == high for low, high in ends.values()):
                 break
-        beside.append(β)
-        before, vector = vector, following / β
+        off_diagonal.append(β)
+        previous, vector = vector, product / β
     return ends[1], ends[-1]
 
 
-def _dot(one: Vector, other: Vector) -> float:
+def _dot(first: Vector, second: Vector) -> float:
     """Return one · other without the threads of BLAS, which are slower here."""
-    return float(np.einsum("i,i->", one, other))
+    return float(np.einsum("i,i->", first, second))
 
 
-def _ritz(diagonal: list[float], beside: list[float], end: int, β: float) -> tuple[float, float]:
+def _ritz(
+    diagonal: list[float], off_diagonal: list[float], end: int, β: float
+) -> tuple[float, float]:
     """Return the largest (end = 1) or smallest eigenvalue, and its residual."""
     from scipy.linalg import eigh_tridiagonal
 
     last = len(diagonal) - 1 if end == 1 else 0
     θ, vectors = eigh_tridiagonal(
-        diagonal, beside, select="i", select_range=(last, last), lapack_driver="stebz"
+        diagonal, off_diagonal, select="i", select_range=(last, last), lapack_driver="stebz"
     )
     return float(θ[0]), β * abs(float(vectors[-1, 0]))
 
@@ -235,9 +239,9 @@ def irreversible(P: SparseMatrix, π: Vector) -> Spectrum:
         try:
             λ = eigs(operator, k=2, which="LM", v0=start, return_eigenvectors=False)
         except ArpackNoConvergence:
-            return exactly(np.nan, np.nan, "unknown")
+            return exact_spectrum(np.nan, np.nan, "unknown")
     distance = max(0.0, 1.0 - float(np.abs(λ).max()))
-    return exactly(distance, distance, "eigenvalues")
+    return exact_spectrum(distance, distance, "eigenvalues")
 
 
 def poincare(P: SparseMatrix, π: Vector) -> float:
@@ -249,14 +253,14 @@ def poincare(P: SparseMatrix, π: Vector) -> float:
     """
     root, parent = _central_tree(P)
     m = _tree_sums(π, parent)
-    A_and_m = _tree_sums(m, parent)  # every x counts once for each node up to the top
+    A_and_m = _tree_sums(m, parent)  # every x counts once per node on its path to the root
     steps = 1.0 - 2.0 * m  # D(child) = D(parent) + 1 − 2 m(child)
     steps[root] = A_and_m[root] - m[root]
     D = _tree_sums(steps, parent, upwards=True)
-    child = np.flatnonzero(parent < π.size)
-    m, A_and_m, above = m[child], A_and_m[child], D[parent[child]]
-    Q = π[child] * P[child, parent[child]]
-    load = (1.0 - m) * A_and_m + m * (above - A_and_m)
+    children = np.flatnonzero(parent < π.size)
+    m, A_and_m, D_parent = m[children], A_and_m[children], D[parent[children]]
+    Q = π[children] * P[children, parent[children]]
+    load = (1.0 - m) * A_and_m + m * (D_parent - A_and_m)
     return float((Q / load).min())
 
 
@@ -268,18 +272,21 @@ def odd_paths(P: SparseMatrix, π: Vector) -> float:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
-    n, stays = π.size, P.diagonal()
-    if not stays.any():
+    n, stay_probabilities = π.size, P.diagonal()
+    if not stay_probabilities.any():
         return 0.0
-    resting = np.flatnonzero(stays >= 0.5 * stays.max())
+    resting_nodes = np.flatnonzero(stay_probabilities >= 0.5 * stay_probabilities.max())
     # An additional node n is one step from every resting node.
-    indptr = np.append(P.indptr, P.nnz + resting.size)
-    indices, data = np.append(P.indices, resting), np.append(P.data, np.ones(resting.size))
+    indptr = np.append(P.indptr, P.nnz + resting_nodes.size)
+    indices, data = (
+        np.append(P.indices, resting_nodes),
+        np.append(P.data, np.ones(resting_nodes.size)),
+    )
     with_source = csr_array((data, indices, indptr), shape=(n + 1, n + 1))
     parent = breadth_first_order(with_source, n)[1][:n].astype(np.intp)
     length = 2.0 * _tree_sums(np.ones(n), parent, upwards=True) - 1.0
-    onward = np.where(parent < n, parent, np.arange(n))  # a resting node goes to itself
-    Q = π * P[np.arange(n), onward]
+    next_node = np.where(parent < n, parent, np.arange(n))  # a resting node goes to itself
+    Q = π * P[np.arange(n), next_node]
     return float(2.0 * (Q / _tree_sums(length * π, parent)).min())
 
 
@@ -304,13 +311,13 @@ def _central_tree(P: SparseMatrix) -> tuple[int, NDArray[np.intp]]:
 def _tree_sums(values: Vector, parent: NDArray[np.intp], upwards: bool = False) -> Vector:
     """Return the sum over each node and all below it, or all above it, up to the root.
 
-    Jumps to the ancestors double in each of log₂(depth) rounds.
+    The jumps to ancestors double in length in each of log₂(depth) rounds.
     """
     n = values.size
     ancestor, sums = np.append(parent, n), np.append(values, 0.0)
     while (ancestor < n).any():
-        more = sums[ancestor] if upwards else np.bincount(ancestor, sums, minlength=n + 1)
-        sums = sums + more
+        increments = sums[ancestor] if upwards else np.bincount(ancestor, sums, minlength=n + 1)
+        sums = sums + increments
         sums[n] = 0.0
         ancestor = ancestor[ancestor]
     return sums[:n]

@@ -136,8 +136,8 @@ class Metropolis(Walk):
         if not (scores > 0.0).all():
             node = int(scores.argmin())
             raise ValueError(
-                f"announce of {self!r} must return at least {self.min_announcement_length} numbers, "
-                f"the first of them positive. Node {node} announces {table[node]}."
+                f"announce of {self!r} must return at least {self.min_announcement_length} "
+                f"numbers, the first of them positive. Node {node} announces {table[node]}."
             )
         return super().with_announcements(table)
 

@@ -221,13 +221,13 @@ class Walk(Part):
 
     @property
     def sent_length(self) -> int:
-        """The number of numbers that a node sends to each neighbour before the walk."""
-        numbers = self.declared_sent_length
-        if numbers is None or not is_current(
+        """The length of the announcement that a node sends to each neighbour before the walk."""
+        length = self.declared_sent_length
+        if length is None or not is_current(
             type(self), "declared_sent_length", "announce", "announcement"
         ):
             return 0 if self.table is None else int(self.table.shape[1])
-        return numbers
+        return length
 
     @property
     def release(self) -> Vector | None:
