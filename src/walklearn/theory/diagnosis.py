@@ -387,7 +387,7 @@ def _lines(d: Diagnosis) -> Iterator[str]:
             term = getattr(d.constant, name)
             mark = "  <- largest" if term == d.constant.value else ""
             yield f"    {name:<17} {_number(term):<10} {formula}{mark}"
-        yield "  Constants hide factors (diameter of W, gradient bound, c): do not compare problems."
+        yield "  Constants hide factors (diameter of W, gradient bound, c): compare walks only."
     if d.warnings:
         yield "Warnings"
     for warning in d.warnings:
