@@ -31,7 +31,7 @@ from benchmarks.race import Contestant, race
 from benchmarks.same_work import advance, generators, streams_of
 from walklearn.simulation.compiled_batches import LARGEST_BATCH
 from walklearn.simulation.engines import COMPILED
-from walklearn.simulation.simulate import MAX_RELEASED
+from walklearn.simulation.simulate import MAX_BATCH_NUMBERS
 from walklearn.visit import Setting
 
 WELL_MIXING, SLOW = 2.0, 3.0  # targets: hops over those of the best constant
@@ -53,7 +53,7 @@ def contestant(setting: Setting, graph: wl.Graph, tokens: int) -> Contestant:
 
 def hop_rows(size: Size, target: float, rounds: int) -> Iterator[Measurement]:
     setting, graph = make_setting(size)
-    remembering = max(1, min(LARGEST_BATCH, MAX_RELEASED // size.nodes))
+    remembering = max(1, min(LARGEST_BATCH, MAX_BATCH_NUMBERS // size.nodes))
     found = race(
         {
             "Sgd": contestant(setting, graph, LARGEST_BATCH),

@@ -1,12 +1,12 @@
 """An observer of tokens, who learns the direction of each node's row.
 
-Without protection the model is public. An observer of it before and after a visit knows
+Without protection the model is public. An observer of the model before and after a visit knows
 
     (w − w') / γ = scale_i · (∇ of the rows of i + λw),
 
-of which only the gradient is not public; for one row it is a multiple of x_i. Two consecutive
-models therefore reveal the direction of the row, and several visits give several estimates to add
-up. `attack` simulates this observer. With `ModelNoise` the estimates drown in noise.
+where everything but the gradient is public. The gradient of one row is a multiple of x_i. Two
+consecutive models therefore reveal the direction of the row, and the estimates of several visits
+are added up. `attack` simulates this observer. With `ModelNoise` the noise hides the row.
 
 >>> import walklearn as wl
 >>> X, y = wl.datasets.two_gaussians(20, dimension=5, seed=1)
@@ -46,7 +46,7 @@ class Attack:
     nodes, guesses
         The visited nodes, and the guessed direction of the row of each.
     cosines
-        The absolute cosine of each guess and the true row; 1 is the row itself.
+        The absolute cosine of each guess and the true row; 1 means a recovered row.
     by_chance
         The median absolute cosine of a random guess.
     """
@@ -80,7 +80,7 @@ def attack(
     """Simulate a walk, and guess each visited node's row from the models around its visits.
 
     The observer knows the plan (step size, penalty, domain) and the weight of each visit. Steps
-    that the projection onto W has bent, and visits past the cap, are left out.
+    that the projection onto W has changed, and visits past the cap, are ignored.
 
     Parameters
     ----------
@@ -99,24 +99,24 @@ def attack(
     if problem.outputs != 1 or (np.diff(problem.offsets) != 1).any():
         raise ValueError("the attack needs a problem with one row per node and one score per row.")
     generator, protection = np.random.default_rng(seed), privacy or Protection()
-    bound = draw_walk(walk, graph, problem, generator).bind(graph, problem)
-    setting = Setting(problem, bound, Sgd(step_size), privacy=protection)
-    anywhere = replace(setting, objective=problem._copy_with(domain=Everywhere()))
+    bound_walk = draw_walk(walk, graph, problem, generator).bind(graph, problem)
+    setting = Setting(problem, bound_walk, Sgd(step_size), privacy=protection)
+    unprojected_setting = replace(setting, objective=problem._copy_with(domain=Everywhere()))
     evidence = np.zeros((problem.nodes, problem.dimension))
     node, model = draw_start(problem, generator)
     walker = Walker(setting, graph, node, init_token(setting, model))
     for _ in range(steps):
         i, token = walker.node, walker.token
-        free = Walker(anywhere, graph, i, token, dict(walker.states))
+        unprojected = Walker(unprojected_setting, graph, i, token, dict(walker.states))
         noise = protection.draw_noise(1, problem.size, generator)
-        draws = Draws(generator.random(bound.draws), np.zeros((1, 0)), noise)
+        draws = Draws(generator.random(bound_walk.draws), np.zeros((1, 0)), noise)
         _, weight = walker.visit(draws)
-        free.visit(draws)
+        unprojected.visit(draws)
         before, after = token.update["model"], walker.token.update["model"]
-        # Visits past the public cap leave the model unchanged, and a projection bends the step.
-        if (before != after).any() and (free.token.update["model"] == after).all():
-            moved = (before - after) / step_size(token.updates + 1)
-            evidence[i] += moved / weight - problem.penalty * before
+        # Visits past the public cap leave the model unchanged, and a projection changes the step.
+        if (before != after).any() and (unprojected.token.update["model"] == after).all():
+            move = (before - after) / step_size(token.updates + 1)
+            evidence[i] += move / weight - problem.penalty * before
     visited = np.flatnonzero(evidence.any(axis=1))
     cosines = _cosines(evidence[visited], problem.dense_rows(visited))
     return Attack(visited, cosines, evidence[visited], _cosine_by_chance(problem.dimension))

@@ -91,7 +91,7 @@ class AsynchronousGossip(Gossip):
     ----------
     corrected
         True to scale the gradient of node i by (2 / (N r_i))^(1−q), which makes all weights equal.
-        For a constant step, q = 0, that is 2 / (N r_i); at q = 1 there is nothing to correct.
+        For a constant step (q = 0) the factor is 2 / (N r_i); for q = 1 it is 1.
     """
 
     name: ClassVar[str] = "asynchronous"
@@ -114,13 +114,13 @@ class AsynchronousGossip(Gossip):
         """Return (2 / (N r_i))^(1−q) for each node, or 1 without the correction."""
         if not self.corrected:
             return super().gradient_scale(graph, step_size)
-        equal = 1.0 / graph.node_count
-        return np.asarray((equal / self.update_rates(graph)) ** (1.0 - step_size.exponent))
+        equal_share = 1.0 / graph.node_count
+        return np.asarray((equal_share / self.update_rates(graph)) ** (1.0 - step_size.exponent))
 
     def update_rates(self, graph: Graph) -> Array:
         """Return r_i / 2 for each node."""
-        chosen_by = np.asarray(graph.adjacency() @ (1.0 / graph.degrees))
-        return np.asarray((1.0 + chosen_by) / (2 * graph.node_count))
+        chosen_rates = np.asarray(graph.adjacency() @ (1.0 / graph.degrees))
+        return np.asarray((1.0 + chosen_rates) / (2 * graph.node_count))
 
 
 @GOSSIP.register
@@ -151,7 +151,7 @@ class GradientTracking(SynchronousGossip):
 
 @dataclass(frozen=True, eq=False)
 class GossipSetting:
-    """The fixed inputs of gossip, checked once. Nodes always average their models."""
+    """The fixed inputs of gossip, checked once. The running averages w̄ are always recorded."""
 
     privacy: ClassVar[Protection] = Protection()
     objective: Any
@@ -210,7 +210,7 @@ class GossipSetting:
 
 
 class Network(NamedTuple):
-    """The state of all nodes: an array each, with a line for each node."""
+    """The state of all nodes: arrays with one line per node."""
 
     models: Array
     weighted_sums: Array  # Σγw
@@ -221,14 +221,19 @@ class Network(NamedTuple):
 
 
 def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
-    """Start all nodes from one model, drawn as for a walk, so that only the methods differ."""
+    """Start all nodes from one model, drawn as for a walk to make the methods comparable."""
     nodes = setting.graph.node_count
     models = np.tile(draw_start(setting.objective, generator)[1], (nodes, 1))
     shape = models.shape
-    tracked = shape if isinstance(setting.gossip, GradientTracking) else (0, 0)
+    tracked_shape = shape if isinstance(setting.gossip, GradientTracking) else (0, 0)
     counts = np.zeros(nodes, dtype=np.int64)
     return Network(
-        models, np.zeros(shape), np.zeros((nodes, 1)), counts, np.zeros(tracked), np.zeros(tracked)
+        models,
+        np.zeros(shape),
+        np.zeros((nodes, 1)),
+        counts,
+        np.zeros(tracked_shape),
+        np.zeros(tracked_shape),
     )
 
 
@@ -252,18 +257,18 @@ def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> None:
 
     One uniform number picks the node, and its fractional part the neighbour.
     """
-    stretched = uniforms[0] * setting.graph.node_count
-    i = int(stretched)
+    scaled = uniforms[0] * setting.graph.node_count
+    i = int(scaled)
     neighbours = setting.graph.neighbours(i)
-    place = min(int((stretched - i) * len(neighbours)), len(neighbours) - 1)
-    pair = [i, int(neighbours[place])]
+    index = min(int((scaled - i) * len(neighbours)), len(neighbours) - 1)
+    pair = [i, int(neighbours[index])]
     for node, draws in zip(pair, uniforms[1:].reshape(2, -1), strict=True):
         _update(setting, network, node, draws)
     network.models[pair] = 0.5 * (network.models[pair[0]] + network.models[pair[1]])
 
 
 def _track(setting: GossipSetting, network: Network) -> None:
-    """Make a round of gradient tracking; all nodes are at the same step index."""
+    """Make a round of gradient tracking, in which all nodes have the same step index."""
     objective, mixing, models = setting.objective, setting.mixing, network.models
     if network.counts[0] == 0:
         network.trackers[:] = network.gradients[:] = _gradients(objective, models)
@@ -271,18 +276,18 @@ def _track(setting: GossipSetting, network: Network) -> None:
     network.weighted_sums[:] += gamma * models
     network.step_size_sums[:] += gamma
     network.counts[:] += 1
-    moved = (mixing @ models - gamma * network.trackers).astype(models.dtype)
-    models[:] = [objective.project(model) for model in moved]
+    new_models = (mixing @ models - gamma * network.trackers).astype(models.dtype)
+    models[:] = [objective.project(model) for model in new_models]
     gradients = _gradients(objective, models)
     network.trackers[:] = mixing @ network.trackers + (gradients - network.gradients)
     network.gradients[:] = gradients
 
 
 def _gradients(objective: Any, models: Array) -> Array:
-    """Return ∇f_i of each node's own model."""
-    nothing, penalty = np.zeros(0), objective.penalty
-    each = [objective.gradient(i, w, nothing) + penalty * w for i, w in enumerate(models)]
-    return np.asarray(each, dtype=np.float64)
+    """Return ∇f_i of each node at its own model."""
+    no_draws, penalty = np.zeros(0), objective.penalty
+    gradients = [objective.gradient(i, w, no_draws) + penalty * w for i, w in enumerate(models)]
+    return np.asarray(gradients, dtype=np.float64)
 
 
 def _update(setting: GossipSetting, network: Network, node: int, draws: Array) -> None:
@@ -295,6 +300,6 @@ def _update(setting: GossipSetting, network: Network, node: int, draws: Array) -
     token = {name: array[node] for name, array in arrays.items()}
     count, scale = int(network.counts[node]), setting.scale[node]
     context = VisitContext(setting.objective, node, 0, scale, count, 0, draws[None])
-    for name, changed in setting.update.visit(context, token, {}).token.items():
-        arrays[name][node] = changed
+    for name, new_array in setting.update.visit(context, token, {}).token.items():
+        arrays[name][node] = new_array
     network.counts[node] += 1

@@ -1,4 +1,4 @@
-"""Batches: a few replicates of one setting, advanced together; those of the reference engine.
+"""Batches, which advance a few replicates of one setting together, for the reference engine.
 
 Each replicate has its own random streams, so its numbers do not depend on its batch. Models have
 the shape (replicates, holders, size): a walk has one holder of a model, gossip one per node.
@@ -27,7 +27,7 @@ Counts = Sequence[int] | NDArray[np.int64]
 
 
 class Snapshot(NamedTuple):
-    """Copies of the state: (records, replicates, holders, size); counts lack the last two."""
+    """Copies of the state, (records, replicates, holders, size); counts have two axes."""
 
     models: Array
     averages: Array
@@ -36,7 +36,7 @@ class Snapshot(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A token between two visits: its node, and its costs so far. Questions are messages, too."""
+    """A token between two visits: its node and its costs so far. Questions count as messages."""
 
     node: int
     token: Token
@@ -72,13 +72,13 @@ class Batch(ABC):
 
     def advance(self, iterations: int, after: Counts = ()) -> Snapshot | None:
         """Advance by that many iterations; copy the state after some of them."""
-        copies, done = [], 0
+        copies, advanced = [], 0
         for count in after:
-            self._advance(count - done)
+            self._advance(count - advanced)
             copies.append((self.models, self.averages, self.messages.copy(), self.questions.copy()))
-            done = count
-        if done < iterations:
-            self._advance(iterations - done)
+            advanced = count
+        if advanced < iterations:
+            self._advance(iterations - advanced)
         return Snapshot(*map(np.stack, zip(*copies, strict=True))) if copies else None
 
     @abstractmethod
@@ -104,13 +104,13 @@ class Batch(ABC):
 
 
 class WalkBatch(Batch):
-    """Replicates of a walk. Each draws its own releases, unless the walk is bound already.
+    """Replicates of a walk. Each draws its own releases, unless the walk is already bound.
 
-    Tokens start at `starts`, by default at a uniform node with a new model, and continue to count
-    their updates. `mean` is the mean importance that scales gradients: "exact" or "estimated".
+    Tokens start at `starts` with its update counts, by default at a uniform node with a new model.
+    `mean` is the mean importance that scales gradients: "exact" or "estimated".
     """
 
-    exact = False  # True draws noise exactly, from the operating system's entropy
+    has_exact_noise = False  # True if noise is exact, from the operating system's entropy
 
     def __init__(
         self,
@@ -121,11 +121,11 @@ class WalkBatch(Batch):
         mean: str = "exact",
     ) -> None:
         super().__init__(setting, graph, streams, mean)
-        begun = [] if starts else [draw_start(self.objective, each.walk) for each in streams]
-        self.settings = self._bound(setting, streams)  # one per replicate
+        initial = [] if starts else [draw_start(self.objective, each.walk) for each in streams]
+        self.settings = self._bind_walks(setting, streams)  # one per replicate
         self.setting = self.settings[0]
-        self.starts = [_with_arrays(start, self.setting) for start in starts or ()]
-        for each, (node, model) in zip(self.settings, begun, strict=False):
+        self.starts = [_add_missing_arrays(start, self.setting) for start in starts or ()]
+        for each, (node, model) in zip(self.settings, initial, strict=False):
             self.starts.append(Position(node, init_token(each, model)))
         self.messages[:] = [start.messages for start in self.starts]
         self.questions[:] = [start.questions for start in self.starts]
@@ -135,29 +135,29 @@ class WalkBatch(Batch):
         self.iterations = counts.pop()
         if CONTRIBUTIONS in setting.privacy.node_arrays(self.objective):
             self.contributions = np.zeros((len(streams), self.objective.nodes), dtype=np.int64)
-        self._begin()
+        self._init_state()
 
     @abstractmethod
-    def _begin(self) -> None:
+    def _init_state(self) -> None:
         """Build the state from which the batch advances."""
 
-    def _bound(self, setting: Setting, streams: Sequence[Streams]) -> list[Setting]:
+    def _bind_walks(self, setting: Setting, streams: Sequence[Streams]) -> list[Setting]:
         walk = setting.walk
         if walk.is_private or walk.has_random_announcements:
-            return [replace(setting, walk=self._drawn(walk, each)) for each in streams]
+            return [replace(setting, walk=self._draw_and_bind(walk, each)) for each in streams]
         if walk.scale is None:
-            setting = replace(setting, walk=self._drawn(walk))
+            setting = replace(setting, walk=self._draw_and_bind(walk))
         return [setting] * len(streams)
 
-    def _drawn(self, walk: Walk, streams: Streams | None = None) -> Walk:
+    def _draw_and_bind(self, walk: Walk, streams: Streams | None = None) -> Walk:
         """Draw the release and the announcements of a replicate, and bind them."""
         source: Any = None
-        if streams is not None and not self.exact:
+        if streams is not None and not self.has_exact_noise:
             nodes = range(self.graph.node_count)
-            own = streams.nodes is not None
-            source = [streams.of(node).walk for node in nodes] if own else streams.walk
-        drawn = draw_walk(walk, self.graph, self.objective, source)
-        return drawn.bind(self.graph, self.objective, self.mean)
+            has_node_streams = streams.nodes is not None
+            source = [streams.of(node).walk for node in nodes] if has_node_streams else streams.walk
+        drawn_walk = draw_walk(walk, self.graph, self.objective, source)
+        return drawn_walk.bind(self.graph, self.objective, self.mean)
 
     @property
     @abstractmethod
@@ -168,7 +168,7 @@ class WalkBatch(Batch):
 class ReferenceWalks(WalkBatch):
     """Tokens moved by `visit`."""
 
-    def _begin(self) -> None:
+    def _init_state(self) -> None:
         pairs = zip(self.settings, self.starts, strict=True)
         self.walkers = [Walker(each, self.graph, start.node, start.token) for each, start in pairs]
 
@@ -176,19 +176,19 @@ class ReferenceWalks(WalkBatch):
     def positions(self) -> list[Position]:
         """The tokens, with their nodes and costs."""
         costs = zip(self.walkers, self.messages.tolist(), self.questions.tolist(), strict=True)
-        return [Position(each.node, each.token, *sent) for each, *sent in costs]
+        return [Position(each.node, each.token, *counts) for each, *counts in costs]
 
     @property
     def models(self) -> Array:
         """w of each token."""
-        return self._stacked(self.setting.update.model)
+        return self._stack(self.setting.update.model)
 
     @property
     def averages(self) -> Array:
         """w̄ of each token."""
-        return self._stacked(self.setting.update.average_model)
+        return self._stack(self.setting.update.average_model)
 
-    def _stacked(self, vector: Any) -> Array:
+    def _stack(self, vector: Any) -> Array:
         tokens = [walker.token.update for walker in self.walkers]
         vectors = [vector(self.setting.objective_view, token) for token in tokens]
         if np.shape(vectors[0]) != (self.objective.size,):
@@ -207,11 +207,13 @@ class ReferenceWalks(WalkBatch):
     def _visit(self, replicate: int, walker: Walker) -> None:
         node, setting = walker.node, walker.setting
         streams, counts = self.streams[replicate].of(node), self.contributions
-        if counts is not None:  # a fit sets those of its earlier calls
+        if counts is not None:  # a fit restores the counts of its earlier calls
             state, spent = walker.state(node), np.asarray(counts[replicate, node])
             privacy = state.privacy | {"contributions": spent}
             walker.states[node] = state._replace(privacy=privacy)
-        hop, _ = walker.visit(setting.draw(streams.walk, None if self.exact else streams.noise))
+        hop, _ = walker.visit(
+            setting.draw(streams.walk, None if self.has_exact_noise else streams.noise)
+        )
         self.visits[node] += 1
         self.messages[replicate] += hop.messages + hop.questions
         self.questions[replicate] += hop.questions
@@ -222,7 +224,7 @@ class ReferenceWalks(WalkBatch):
 class ReleasedWalks(ReferenceWalks):
     """Tokens that may be published: their noise is exact, from the system's entropy."""
 
-    exact = True
+    has_exact_noise = True
 
 
 class ReferenceGossip(Batch):
@@ -241,11 +243,11 @@ class ReferenceGossip(Batch):
 
     @property
     def averages(self) -> Array:
-        """w̄ of every node; the model of a node without updates."""
+        """w̄ of every node; before its first update, its model."""
         sums = np.stack([network.weighted_sums for network in self._networks])
         steps = np.stack([network.step_size_sums for network in self._networks])
-        fresh = steps == 0.0
-        return np.where(fresh, self.models, sums / np.where(fresh, 1.0, steps))
+        is_unused = steps == 0.0
+        return np.where(is_unused, self.models, sums / np.where(is_unused, 1.0, steps))
 
     def _advance(self, iterations: int) -> None:
         for number, uniforms in enumerate(self.draw(iterations)):
@@ -255,7 +257,7 @@ class ReferenceGossip(Batch):
         self.iterations += iterations
 
     def _run(self, network: averaging.Network, uniforms: Array) -> averaging.Network:
-        """Make an iteration for each line of uniform numbers."""
+        """Make one iteration per line of uniform numbers."""
         for line in uniforms:
             network = averaging.step(self.setting, network, line)
         return network
@@ -269,9 +271,9 @@ def value_of(objective: Any, model: Array) -> float:
     return float(value)
 
 
-def _with_arrays(start: Position, setting: Setting) -> Position:
-    """Complete the walk's arrays of a token from another walk, and check the update's."""
-    fresh, carried = zeros(setting.token_specs[0]), start.token.walk
-    walk = {name: carried.get(name, zero) for name, zero in fresh.items()}
+def _add_missing_arrays(start: Position, setting: Setting) -> Position:
+    """Add the walk's missing arrays to a token of another walk, and check the update's arrays."""
+    blank_arrays, token_arrays = zeros(setting.token_specs[0]), start.token.walk
+    walk = {name: token_arrays.get(name, zero) for name, zero in blank_arrays.items()}
     update = conform(setting.token_specs[1], start.token.update, setting.update)
     return start._replace(token=start.token._replace(walk=walk, update=update))

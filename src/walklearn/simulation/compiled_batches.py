@@ -47,7 +47,7 @@ class CompiledBatch(Batch):
 class CompiledWalks(CompiledBatch, WalkBatch):
     """Tokens moved by `kernels`."""
 
-    def _begin(self) -> None:
+    def _init_state(self) -> None:
         from walklearn.simulation.kernels.drivers import Tokens
 
         setting, graph, problem = self.setting, self.graph, self.objective

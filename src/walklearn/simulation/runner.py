@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 # Uniform numbers drawn at a time: large enough to spread the cost of a call, small enough
-# for the second-level cache, and no power of 2: else those of all tokens share a few of its lines.
+# for the second-level cache. A power of 2 would map all tokens to a few of its lines.
 BLOCK_NUMBERS = 66_560
-COPIED_NUMBERS = 1_000_000  # of models that are copied before they are evaluated
+COPIED_NUMBERS = 1_000_000  # numbers of models that are copied before they are evaluated
 
 
 class Runner:
-    """Runs batches of replicates, and keeps their records. Each batch writes to its own lines."""
+    """Runs batches of replicates and stores their records, one line per replicate."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class Runner:
             self.per_iteration = setting.gossip.updates_per_iteration(graph)
             self.sent_length = setting.gossip.sent_length
         elif not (setting.walk.is_private or setting.walk.has_random_announcements):
-            drawn = draw_walk(setting.walk, graph, setting.objective, None)
-            bound: Any = {"walk": drawn.bind(graph, setting.objective, mean)}
-            self.batch_setting = replace(setting, **bound)  # shared by all replicates
+            drawn_walk = draw_walk(setting.walk, graph, setting.objective, None)
+            changes: Any = {"walk": drawn_walk.bind(graph, setting.objective, mean)}
+            self.batch_setting = replace(setting, **changes)  # shared by all replicates
         self.iterations_at = iterations_at(self.per_iteration, steps, records)
         self.seeds = seeds = [replicate_seed(root, number) for number in range(replicates)]
         objective, shape = setting.objective, (replicates, len(self.iterations_at))
@@ -75,29 +75,37 @@ class Runner:
         self.models, self.averages = np.zeros((2, len(seeds), objective.size))
         self.visits = np.zeros(objective.nodes, dtype=np.int64)
         self.records_done = np.zeros(len(seeds), dtype=np.int64)
-        self.kept: dict[str, Array] = {}  # other arrays with a line for each replicate
-        self.own_names: set[str] = set()
-        own = self._own_metrics(objective.start) if gaps is not False else {}
-        check_metric_names(own)
-        taken = [name for name in own if name in ("value", *ERRORS) or name.startswith("average_")]
-        if taken:
-            raise ValueError(f"a metric cannot be named {taken[0]!r}: records have it already.")
-        names = (*(("distance", "gap") if self.optimum else ("value",)), *own)
+        self.replicate_arrays: dict[str, Array] = {}  # other arrays, with one line per replicate
+        self.metric_names: set[str] = set()
+        own_metrics = self._checked_metrics(objective.start) if gaps is not False else {}
+        check_metric_names(own_metrics)
+        reserved = [
+            name
+            for name in own_metrics
+            if name in ("value", *ERRORS) or name.startswith("average_")
+        ]
+        if reserved:
+            raise ValueError(
+                f"a metric cannot be named {reserved[0]!r}: every trace has a metric of that name."
+            )
+        names = (*(("distance", "gap") if self.optimum else ("value",)), *own_metrics)
         self.metrics = {
             prefix + name: np.full(shape, np.nan) for name in names for prefix in ("", "average_")
         }
 
-    def _own_metrics(self, w: Array) -> Mapping[str, float]:
+    def _checked_metrics(self, w: Array) -> Mapping[str, float]:
         """Return the metrics that the objective defines, checked."""
-        own: Mapping[str, float] = self.setting.objective.metrics(w)
-        is_dict = isinstance(own, Mapping) and set(own) == (self.own_names or set(own))
-        if not is_dict or any(np.ndim(number) or number is None for number in own.values()):
+        metrics: Mapping[str, float] = self.setting.objective.metrics(w)
+        is_dict = isinstance(metrics, Mapping) and set(metrics) == (
+            self.metric_names or set(metrics)
+        )
+        if not is_dict or any(np.ndim(number) or number is None for number in metrics.values()):
             raise TypeError(
                 f"metrics of {self.setting.objective!r} must return a dict of numbers, always with "
-                f"the same names, got {own!r}."
+                f"the same names, got {metrics!r}."
             )
-        self.own_names = set(own)
-        return own
+        self.metric_names = set(metrics)
+        return metrics
 
     def run(self, batch_class: Any, first: int, last: int, bar: tqdm[Any]) -> None:
         """Run replicates `first` to `last` from start to end, or until they are stopped."""
@@ -106,45 +114,47 @@ class Runner:
         streams = [generators(seed, nodes) for seed in self.seeds[lines]]
         batch: Batch = batch_class(self.batch_setting, self.graph, streams, mean=self.mean)
         if isinstance(batch, WalkBatch):
-            self._keep_walks([each.walk for each in batch.settings], lines)
-        work = objective.size if setting.privacy.adds_noise else self.per_iteration
-        block = max(1, BLOCK_NUMBERS // (len(streams) * max(setting.draws, work)))
-        at_once = max(1, COPIED_NUMBERS // batch.models.size)
-        marks, record = self.iterations_at, 0
-        while record < len(marks) and not self.stop.is_set():
-            begun = batch.iterations
-            end = min(begun + block, int(marks[min(record + at_once, len(marks)) - 1]))
-            following = int(np.searchsorted(marks, end, side="right"))
-            snapshot = batch.advance(end - begun, marks[record:following] - begun)
+            self._store_walk_results([each.walk for each in batch.settings], lines)
+        numbers_per_iteration = objective.size if setting.privacy.adds_noise else self.per_iteration
+        block = max(1, BLOCK_NUMBERS // (len(streams) * max(setting.draws, numbers_per_iteration)))
+        max_records = max(1, COPIED_NUMBERS // batch.models.size)
+        iterations_at, record = self.iterations_at, 0
+        while record < len(iterations_at) and not self.stop.is_set():
+            start = batch.iterations
+            end = min(
+                start + block, int(iterations_at[min(record + max_records, len(iterations_at)) - 1])
+            )
+            next_record = int(np.searchsorted(iterations_at, end, side="right"))
+            snapshot = batch.advance(end - start, iterations_at[record:next_record] - start)
             if snapshot is not None:
-                self._record(batch, snapshot, slice(record, following), lines)
-            record = following
+                self._record(batch, snapshot, slice(record, next_record), lines)
+            record = next_record
             with self.lock:
-                bar.update((end - begun) * len(streams))
-        if record == len(marks):
+                bar.update((end - start) * len(streams))
+        if record == len(iterations_at):
             with self.lock:
                 self.visits += batch.visits
 
-    def _keep(self, lines: slice, **arrays: Any) -> None:
+    def _store(self, lines: slice, **arrays: Any) -> None:
         """Store arrays with a line for each replicate of a batch; None is left out."""
         for name, array in arrays.items():
             if array is None:
                 continue
             with self.lock:
-                if name not in self.kept:
+                if name not in self.replicate_arrays:
                     shape = (len(self.seeds), *np.shape(array)[1:])
-                    self.kept[name] = np.zeros(shape, np.asarray(array).dtype)
-            self.kept[name][lines] = array
+                    self.replicate_arrays[name] = np.zeros(shape, np.asarray(array).dtype)
+            self.replicate_arrays[name][lines] = array
 
-    def _keep_walks(self, walks: list[Walk], lines: slice) -> None:
-        """Store the releases and the stationary distributions that are of one replicate each."""
+    def _store_walk_results(self, walks: list[Walk], lines: slice) -> None:
+        """Store the releases and stationary distributions that differ between replicates."""
         self.sent_length, inner = walks[0].sent_length, [walk.innermost for walk in walks]
         if inner[0].release is not None:
-            self._keep(lines, released=[walk.release for walk in inner])
-            self._keep(lines, out_of_bounds=[walk.out_of_bounds for walk in inner])
+            self._store(lines, released=[walk.release for walk in inner])
+            self._store(lines, out_of_bounds=[walk.out_of_bounds for walk in inner])
         if self.batch_setting is self.setting and not walks[0].slow_stationary:
             problem = (self.graph, self.setting.objective)
-            self._keep(lines, stationary=[stationary_or_nan(walk, *problem) for walk in walks])
+            self._store(lines, stationary=[stationary_or_nan(walk, *problem) for walk in walks])
 
     def _record(self, batch: Batch, snapshot: Snapshot, records: slice, lines: slice) -> None:
         self.messages[lines, records] = snapshot.messages.T
@@ -154,63 +164,63 @@ class Runner:
                 ("", snapshot.models, self.models),
                 ("average_", snapshot.averages, self.averages),
             ):
-                for name, values in self._measured(batch, models):
+                for name, values in self._metrics_of(batch, models):
                     self.metrics[prefix + name][lines, records] = values.mean(axis=2).T
                 last[lines] = models[-1].mean(axis=1)
-        self._keep(lines, contributions=batch.contributions)
+        self._store(lines, contributions=batch.contributions)
         self.records_done[lines] = records.stop
 
-    def _measured(self, batch: Batch, models: Array) -> Iterator[tuple[str, Array]]:
+    def _metrics_of(self, batch: Batch, models: Array) -> Iterator[tuple[str, Array]]:
         """Yield the metrics of models, each by its name, shape (records, replicates, holders)."""
         optimum, objective = self.optimum, self.setting.objective
         if optimum is not None and optimum.unique:
-            apart = models - optimum.model  # `norm` would make three more arrays of it
-            yield "distance", np.sqrt(np.einsum("...a,...a->...", apart, apart))
+            differences = models - optimum.model  # `norm` would allocate three more arrays
+            yield "distance", np.sqrt(np.einsum("...a,...a->...", differences, differences))
         if self.gaps is False:
             return
-        if self.gaps is not True:  # some holders, spread evenly
+        if self.gaps is not True:  # evenly spaced holders
             holders = models.shape[2]
             count = min(int(self.gaps), holders)
             models = models[:, :, np.arange(count) * holders // count]
         values = batch.values(models)
         yield ("value", values) if optimum is None else ("gap", values - optimum.value)
         if type(objective).metrics is not Objective.metrics:
-            rows = [self._own_metrics(w) for w in models.reshape(-1, models.shape[-1])]
+            rows = [self._checked_metrics(w) for w in models.reshape(-1, models.shape[-1])]
             for name in rows[0]:
                 numbers = np.array([row[name] for row in rows], dtype=np.float64)
                 yield name, numbers.reshape(models.shape[:-1])
 
-    def _kept(self) -> tuple[NDArray[np.intp], int]:
+    def _complete_part(self) -> tuple[NDArray[np.intp], int]:
         """Return the replicates and the number of records to keep: all, unless interrupted."""
         complete = np.flatnonzero(self.records_done == len(self.iterations_at))
         if complete.size:
             return complete, len(self.iterations_at)
-        begun = np.flatnonzero(self.records_done > 0)
-        if not begun.size:
+        started = np.flatnonzero(self.records_done > 0)
+        if not started.size:
             raise KeyboardInterrupt
-        return begun, int(self.records_done[begun].min())
+        return started, int(self.records_done[started].min())
 
     def trace(self) -> Trace:
-        """Return the trace of the replicates and records that are kept."""
-        lines, records = self._kept()
+        """Return the trace of all complete replicates and records."""
+        lines, records = self._complete_part()
         setting, objective, graph = self.setting, self.setting.objective, self.graph
         is_complete = len(lines) == len(self.seeds) and records == len(self.iterations_at)
         self._warn(lines, records, is_complete)
-        kept = {name: each[lines] for name, each in self.kept.items()}
+        arrays = {name: each[lines] for name, each in self.replicate_arrays.items()}
         announcements = 2 * graph.edge_count if self.sent_length else 0
         specs = objective.parameters
         shape = (len(lines), *(specs[0].shape if len(specs) == 1 else (objective.size,)))
-        # The model of a replicate that is past the last kept record is not known.
-        past = (self.records_done[lines] > records)[:, None]
+        # The models at the last kept record are lost for replicates that are past it.
+        is_past = (self.records_done[lines] > records)[:, None]
         models, averages = (
-            np.where(past, np.nan, each[lines]).reshape(shape)
+            np.where(is_past, np.nan, each[lines]).reshape(shape)
             for each in (self.models, self.averages)
         )
-        # Nothing is claimed for a protection whose clipping or noise a subclass has changed.
+        # A subclass may have changed clipping or noise: then no privacy is claimed.
         privacy = setting.privacy
         noise = privacy if isinstance(privacy, ModelNoise) and privacy.is_compiled else None
         walk = setting.walk if isinstance(setting, Setting) else None
-        outside = kept.get("out_of_bounds", np.zeros(len(lines), int)).tolist()
+        out_of_bounds = arrays.get("out_of_bounds", np.zeros(len(lines), int)).tolist()
         return Trace(
             label=", ".join(filter(None, (repr(self.method), setting.update.label))),
             spec=self._spec(),
@@ -227,20 +237,20 @@ class Runner:
             announcements=announcements,
             announcement_bytes=announcements * self.sent_length * 8,
             complete=is_complete,
-            released=kept.get("released"),
-            contributions=kept.get("contributions"),
-            privacy=describe_privacy(walk, noise, objective.nodes, outside),
+            released=arrays.get("released"),
+            contributions=arrays.get("contributions"),
+            privacy=describe_privacy(walk, noise, objective.nodes, out_of_bounds),
         )
 
     def _expected_visits(self, lines: Array) -> Array | None:
-        """Return the long-run share of the updates of each node, if known and quickly found."""
+        """Return the long-run share of the updates of each node; None if unknown or slow."""
         setting = self.setting
         if isinstance(setting, GossipSetting):
             return setting.gossip.update_rates(setting.graph)
         if setting.walk.slow_stationary:
             return None
-        if "stationary" in self.kept:
-            return np.asarray(self.kept["stationary"][lines].mean(axis=0))
+        if "stationary" in self.replicate_arrays:
+            return np.asarray(self.replicate_arrays["stationary"][lines].mean(axis=0))
         return known_stationary(self.batch_setting.walk, self.graph, setting.objective)
 
     def _spec(self) -> dict[str, Any]:
@@ -271,25 +281,25 @@ class Runner:
         }
 
     def _warn(self, lines: Array, records: int, is_complete: bool) -> None:
-        texts = []
+        messages = []
         if not is_complete:
-            texts.append(
+            messages.append(
                 f"interrupted: kept {len(lines)} of {len(self.seeds)} replicates, "
                 f"{records} of {len(self.iterations_at)} records."
             )
         if self.optimum is not None and not self.optimum.unique:
-            texts.append(
-                "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are right. "
+            messages.append(
+                "the minimiser is not unique, so distances are NaN; the gaps f(w) - f* are valid. "
                 "A positive penalty makes it unique."
             )
         if diverged := int((~np.isfinite(self.models[lines]).all(axis=1)).sum()):
-            texts.append(
+            messages.append(
                 f"{diverged} of {len(lines)} replicates ended with numbers that are not finite. "
                 "The steps are too long, or a gradient is not finite. Use a smaller step "
                 "constant, or a bounded domain such as domains.Ball(10.0)."
             )
-        for text in texts:
-            warnings.warn(text, stacklevel=4)
+        for message in messages:
+            warnings.warn(message, stacklevel=4)
 
 
 def solution_of(objective: Any) -> Optimum | None:

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 Engine = Literal["compiled", "reference"]
 MeanImportance = Literal["exact", "estimated"]
 
-MAX_RELEASED = 4_000_000  # released numbers, with their tables, that a batch holds
+MAX_BATCH_NUMBERS = (
+    4_000_000  # the numbers that a batch stores per node or row, in all its replicates
+)
 STREAM_NUMBERS = 20  # a node's stream, of 2 KB, counts as this many of them
-SHORT_RUN = 1_500_000  # numbers that the rows of a run on one core hold, over all visits
+SHORT_RUN_NUMBERS = 1_500_000  # a run that reads fewer numbers of rows uses one core
 
 
 def simulate(
@@ -59,8 +61,8 @@ def simulate(
 ) -> Trace:
     """Run replicates of a walk or of gossip, and record their errors and costs.
 
-    Ctrl-C stops early. The trace then has `complete` False, with the finished replicates, or if
-    there are none with the records that all running replicates have reached. Models that are past
+    Ctrl-C stops early. The trace then has `complete` False and holds the finished replicates. If
+    there are none, it holds the records that all running replicates have reached, and models past
     the last of these records are NaN.
 
     Parameters
@@ -70,8 +72,8 @@ def simulate(
     method
         A walk, a gossip algorithm, or the name of one, such as "uniform".
     steps
-        The number of updates. Every visit counts, also of weight 0 or without budget. An iteration
-        of gossip has 2 (asynchronous) or N (synchronous) updates, and their number is rounded up.
+        The number of updates. Every visit counts, also one of weight 0 or without budget. Gossip
+        makes 2 (asynchronous) or N (synchronous) updates per iteration, and rounds up.
     step_size
         The γ_k of the paper's update; short for update=updates.Sgd(step_size).
     update
@@ -81,11 +83,11 @@ def simulate(
     replicates
         The number of independent runs.
     seed
-        The same seed gives the same numbers for any number of cores. None draws one from the
-        operating system, and the trace's spec holds it.
+        The same seed gives the same numbers for any number of cores. None takes one from the
+        operating system; the trace's spec records it.
     records, batch
-        The number of log-spaced records, or the update counts to record at, and the number of a
-        node's rows in a gradient; all by default.
+        The number of log-spaced records, or the update counts to record at; and the number of rows
+        of a node that a gradient uses, by default all of them.
     privacy
         A protection such as `privacy.ModelNoise`: clipping, noise and a cap on the contributions of
         each node's rows to the model.
@@ -95,13 +97,13 @@ def simulate(
     streams
         "replicate", or "node" if each node draws from its own random stream, as in a network.
     gaps
-        False omits f(w) − f*, which takes most of the time if there are many rows. Gossip has a
-        model per node: a number stands for the mean over this many of them.
+        False omits f(w) − f*, which takes most of the time if there are many rows. For gossip,
+        which has one model per node, a number is the number of nodes in the mean.
     cores, progress
         The number of cores, all by default, and True to show a bar; by default in a terminal or a
         notebook.
     engine
-        "compiled", or "reference" for the readable twin, which is a thousand times slower. By
+        "compiled", or "reference" for the readable version, which is a thousand times slower. By
         default the reference runs only if a part has no kernel, with a warning.
 
     Returns
@@ -122,8 +124,8 @@ def simulate(
     check_whole("replicates", replicates)
     check_whole("steps", steps)
     check_whole("cores", 1 if cores is None else cores)
-    chosen = arguments.update_of(update, step_size)
-    setting = arguments.setting_of(objective, graph, method, chosen, privacy, steps, batch)
+    checked_update = arguments.update_of(update, step_size)
+    setting = arguments.setting_of(objective, graph, method, checked_update, privacy, steps, batch)
     arguments.check_network_options(setting, mean_importance, streams)
     batch_class = batch_class_of(setting, engine, progress)
     gaps = bool(gaps) if isinstance(gaps, bool | np.bool_) else check_whole("gaps", gaps)
@@ -138,16 +140,19 @@ def simulate(
 
 
 def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[Any]) -> None:
-    """Run the batches on threads; compiled code runs outside the interpreter's lock.
+    """Run the batches on threads; compiled code releases the interpreter's lock.
 
     If one fails, or on Ctrl-C, the others stop at their next record.
     """
-    count, marks, size = len(runner.seeds), runner.iterations_at, runner.models.shape[1]
+    count, iterations_at, size = len(runner.seeds), runner.iterations_at, runner.models.shape[1]
     # Each batch has its own fixed cost: a short run on one core is faster than on two.
     objective = runner.setting.objective
-    rows = objective.row_count if isinstance(objective, Problem) else SHORT_RUN
-    visited = max(1, rows // runner.graph.node_count)
-    is_short = count * size * (marks[-1] * visited + len(marks) * rows) < SHORT_RUN
+    rows = objective.row_count if isinstance(objective, Problem) else SHORT_RUN_NUMBERS
+    rows_per_visit = max(1, rows // runner.graph.node_count)
+    is_short = (
+        count * size * (iterations_at[-1] * rows_per_visit + len(iterations_at) * rows)
+        < SHORT_RUN_NUMBERS
+    )
     workers = cores or (1 if is_short else usable_cores())
     largest = min(_largest_batch(runner), -(-count // workers))
     starts = iter(range(0, count, largest))  # shared by all threads: each takes the next batch
@@ -161,19 +166,18 @@ def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[
             runner.stop.set()
             raise
 
-    # This thread takes its share: it has not left its core yet, on which a new one may begin.
+    # This thread works too. Otherwise a new thread might start on the core that it still occupies.
     with ThreadPoolExecutor(max(1, workers - 1)) as pool:
-        others = [pool.submit(work) for _ in range(min(workers, -(-count // largest)) - 1)]
+        futures = [pool.submit(work) for _ in range(min(workers, -(-count // largest)) - 1)]
         work()
-        for each in others:
-            each.result()
+        for future in futures:
+            future.result()
 
 
 def _largest_batch(runner: Runner) -> int:
-    """Return the largest number of replicates of a batch; gossip gains nothing from sharing one.
+    """Return the largest number of replicates of a batch; for gossip it is 1.
 
-    A private walk has its own table for each replicate, and so have streams of nodes and updates
-    with memory.
+    Private walks, streams of nodes and updates with memory need a table per replicate.
     """
     setting, nodes = runner.setting, runner.graph.node_count
     if not isinstance(setting, Setting):
@@ -184,4 +188,4 @@ def _largest_batch(runner: Runner) -> int:
         numbers = STREAM_NUMBERS * nodes
     elif setting.walk.is_private or setting.walk.has_random_announcements or has_state:
         numbers = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
-    return max(1, min(LARGEST_BATCH, MAX_RELEASED // numbers))
+    return max(1, min(LARGEST_BATCH, MAX_BATCH_NUMBERS // numbers))

@@ -71,7 +71,7 @@ def median_summary(values: FloatArray, confidence: float = 0.95) -> Summary:
 
     The interval runs from the r-th smallest to the r-th largest value. For any distribution it
     misses the true median with probability 2 P(Binomial(n, ½) < r) at most. r is the largest rank
-    with the wanted confidence; fewer than six values give their whole range. NaN counts as the
+    with the requested confidence; fewer than six values give their whole range. NaN counts as the
     largest error.
 
     >>> median_summary(np.array([[1.0], [3.0], [2.0]]))
@@ -80,16 +80,16 @@ def median_summary(values: FloatArray, confidence: float = 0.95) -> Summary:
     from scipy.special import bdtr  # slow to import, and only needed here
 
     check_number("confidence", confidence, above=0.0, below=1.0)
-    ordered = np.sort(values, axis=0)  # NaN goes last
-    count = len(ordered)
-    misses = 2 * bdtr(np.arange((count + 1) // 2), count, 0.5)  # for r = 1, 2, ...
-    rank = max(1, int(np.sum(misses <= 1 - confidence)))
-    middle = ordered[[(count - 1) // 2, count // 2]]
+    sorted_values = np.sort(values, axis=0)  # NaN goes last
+    count = len(sorted_values)
+    miss_probabilities = 2 * bdtr(np.arange((count + 1) // 2), count, 0.5)  # for r = 1, 2, ...
+    rank = max(1, int(np.sum(miss_probabilities <= 1 - confidence)))
+    middle = sorted_values[[(count - 1) // 2, count // 2]]
     return Summary(
         median=middle[0] if count % 2 else 0.5 * middle[0] + 0.5 * middle[1],
-        lower=ordered[rank - 1],
-        upper=ordered[count - rank],
-        confidence=float(1 - misses[rank - 1]),
+        lower=sorted_values[rank - 1],
+        upper=sorted_values[count - rank],
+        confidence=float(1 - miss_probabilities[rank - 1]),
     )
 
 
@@ -127,7 +127,7 @@ class Trace:
     privacy
         The published numbers and their mechanisms as plain JSON values; see ``ledger``.
     complete
-        False if the run was interrupted, so that the trace holds a part of it.
+        False if the run was interrupted and the trace holds only a part of it.
     """
 
     label: str
@@ -152,16 +152,16 @@ class Trace:
     def __post_init__(self) -> None:
         if not isinstance(self.label, str):
             raise ValueError(f"label must be text, got {self.label!r}.")
-        for each in fields(self):
-            value, kind = getattr(self, each.name), _KINDS.get(str(each.type).split()[0])
-            if kind is not None and not (value is None and each.default is None):
-                object.__setattr__(self, each.name, _checked_array(each.name, value, kind))
+        for item in fields(self):
+            value, kind = getattr(self, item.name), _KINDS.get(str(item.type).split()[0])
+            if kind is not None and not (value is None and item.default is None):
+                object.__setattr__(self, item.name, _checked_array(item.name, value, kind))
         object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
         for name in ("message_bytes", "announcements", "announcement_bytes"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), minimum=0))
         object.__setattr__(self, "complete", bool(self.complete))  # JSON knows no np.bool_
-        object.__setattr__(self, "spec", _through_json(self.spec))
-        object.__setattr__(self, "privacy", _through_json(self.privacy))
+        object.__setattr__(self, "spec", _json_round_trip(self.spec))
+        object.__setattr__(self, "privacy", _json_round_trip(self.privacy))
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -190,7 +190,7 @@ class Trace:
 
     @property
     def ledger(self) -> tuple[Ledger, ...]:
-        """The ledger of each replicate: what its nodes published, and at what cost."""
+        """The ledger of each replicate: the published numbers and their cost."""
         counts = [None] * self.replicates if self.contributions is None else self.contributions
         return tuple(_ledger(self.privacy, count) for count in counts)
 
@@ -205,7 +205,7 @@ class Trace:
         metrics: dict[str, FloatArray] = vars(self).get("metrics", {})  # none while unpickling
         if name not in metrics:
             raise AttributeError(
-                f"a trace has no attribute {name!r}. {_known(metrics)}", name=name, obj=self
+                f"a trace has no attribute {name!r}. {_metric_hint(metrics)}", name=name, obj=self
             )
         return metrics[name]
 
@@ -214,7 +214,7 @@ class Trace:
 
     def __eq__(self, other: object) -> bool:
         """True if every field has the same values; NaN equals NaN."""
-        return isinstance(other, Trace) and _text(self) == _text(other)
+        return isinstance(other, Trace) and _to_text(self) == _to_text(other)
 
     def __repr__(self) -> str:
         interrupted = "" if self.complete else ", interrupted"
@@ -225,7 +225,7 @@ class Trace:
         )
 
     def error(self, metric: str) -> FloatArray:
-        """Return a metric by its name. A value that was not recorded follows from the gap.
+        """Return a metric by its name. A value that was not recorded is computed from the gap.
 
         Parameters
         ----------
@@ -242,11 +242,13 @@ class Trace:
         minimum = self.spec.get("optimum_value")
         gap = self.metrics.get(str(metric).replace("value", "gap"))
         if metric not in ("value", "average_value") or minimum is None or gap is None:
-            raise ValueError(f"{self.label} has no metric {metric!r}. {_known(self.metrics)}")
+            raise ValueError(f"{self.label} has no metric {metric!r}. {_metric_hint(self.metrics)}")
         return gap + float(minimum)
 
     def summary(self, metric: str = "distance", confidence: float = 0.95) -> Summary:
-        """Return the median of a metric and its interval at each record, not for the curve.
+        """Return the median of a metric and a confidence interval at each record.
+
+        The confidence holds for each record alone, not for the whole curve.
 
         Parameters
         ----------
@@ -327,29 +329,29 @@ class Trace:
 
 
 def _ledger(published: Mapping[str, Any], contributions: IntArray | None) -> Ledger:
-    """Return the ledger of a replicate, from what its trace states as published.
+    """Return the ledger of a replicate, from the numbers that its trace lists as published.
 
-    Every node is charged its cap, whatever its contributions are: an observer of the tokens may
-    choose when to stop, so the price of fewer would be too low. The counts are in a note.
+    Every node is charged its cap, even if it contributed less: an observer of the tokens may choose
+    when to stop, so a charge for the actual number would be too low. A note holds the counts.
     """
     from walklearn.privacy.accounting.ledger import Ledger
     from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, from_description
     from walklearn.privacy.model_noise import ModelNoise
 
     if not published.get("nodes"):
-        raise ValueError("this trace does not state what was published, so it has no ledger.")
+        raise ValueError("this trace does not list published numbers, so it has no ledger.")
     ledger = Ledger(published["nodes"], simulated=True)
-    for what in ("importance", "model"):
-        description = published.get(what)
+    for release in ("importance", "model"):
+        description = published.get(release)
         if description == IN_THE_CLEAR:
-            ledger.record_unprotected(what)
+            ledger.record_unprotected(release)
         elif description is not None:
             mechanism = from_description(description)
             cap = mechanism.max_contributions if isinstance(mechanism, ModelNoise) else None
-            ledger.charge(what, mechanism, times=cap or 1)
+            ledger.charge(release, mechanism, times=cap or 1)
             if cap is not None and contributions is not None:
                 ledger.notes.append(
-                    f"charged is the cap of {plural(cap, 'contribution')}; "
+                    f"the charge is for the cap of {plural(cap, 'contribution')}; "
                     f"nodes have made {contributions.min()} to {contributions.max()} so far"
                 )
     return ledger
@@ -380,32 +382,32 @@ def check_metric_names(names: Iterable[str]) -> None:
             raise ValueError(
                 f"{name!r} cannot name a metric. Use letters, digits and '_', as in 'accuracy'."
             )
-        if name in _reserved() or name.startswith("_"):
+        if name in _reserved_names() or name.startswith("_"):
             raise ValueError(f"{name!r} cannot name a metric: Trace uses it. Use another name.")
 
 
 @cache
-def _reserved() -> set[str]:
+def _reserved_names() -> set[str]:
     return {*dir(Trace), *(each.name for each in fields(Trace)), *trace_files.COST_COLUMNS}
 
 
-def _known(metrics: Mapping[str, FloatArray]) -> str:
-    """Return the second part of a message: the metrics that exist, and why others do not."""
+def _metric_hint(metrics: Mapping[str, FloatArray]) -> str:
+    """Return the end of an error message: the existing metrics, and the condition for others."""
     names = f"Its metrics are {', '.join(metrics)}." if metrics else "It has no metrics."
     if any(name in metrics for name in trace_files.ERRORS):
         return names
     return f"{names} distance and gap exist if the objective has an optimum()."
 
 
-def _through_json(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the spec as a file gives it back: tuples are lists, keys are strings."""
+def _json_round_trip(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec as read from a file: tuples become lists, keys become strings."""
     try:
-        plain = json.loads(json.dumps(spec))
+        result = json.loads(json.dumps(spec))
     except (TypeError, ValueError) as error:
         raise ValueError(f"spec must hold plain JSON values only: {error}.") from error
-    if not isinstance(plain, dict):
+    if not isinstance(result, dict):
         raise ValueError(f"spec must be a dictionary, got {spec!r}.")
-    return plain
+    return result
 
 
 def _check_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
@@ -413,6 +415,6 @@ def _check_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -
         raise ValueError(f"{name} has shape {shape}, and the other arrays need {expected}.")
 
 
-def _text(trace: Trace) -> str:
+def _to_text(trace: Trace) -> str:
     """Return all values as text, in which NaN equals NaN."""
     return json.dumps(vars(trace), default=np.ndarray.tolist, sort_keys=True)

@@ -3,13 +3,13 @@
 `privacy.audit` tests a single release. This audit runs the walk between two nodes, so that one of
 them sees every model before and after the visits to the other. The audited node holds four rows.
 The gradient of one of them, the canary, lies along the first axis and is clipped; the second data
-set holds the opposite row. No two data sets are further apart: every contribution moves by 2C. The
-observer inverts the step,
+set holds the opposite row. This is the largest possible difference: every contribution changes by
+2C. The observer inverts the step,
 
     (w − w') / (γ c_i)  =  clipped sum + noise,
 
-takes the part along the axis and sums it over the visits: over the first T, which is the best test
-of an honest walk, and over all. Many walks on each data set give a lower bound on ε, as in
+and sums the component along the axis over the visits: over the first T, which is the best test of
+an honest walk, and over all visits. Many walks on each data set give a lower bound on ε, as in
 `privacy.auditing`.
 
 Further tests do not depend on ε. The observer knows the rows, so it can subtract the clipped sum.
@@ -20,8 +20,8 @@ must stay the same.
 
 >>> from walklearn.privacy import ModelNoise
 >>> noise = ModelNoise.calibrate(epsilon=1.0, delta=1e-5, clip=1.0, max_contributions=3)
->>> found = audit_walk(noise, delta=1e-5, walks=50, confidence=1 - 1e-9)
->>> found.verdict, found.draws, found.noise_releases
+>>> audit = audit_walk(noise, delta=1e-5, walks=50, confidence=1 - 1e-9)
+>>> audit.verdict, audit.draws, audit.noise_releases
 ('consistent', 'real', 300)
 >>> audit_walk(ModelNoise(1.0, 0.01, 3), delta=1e-5, epsilon=1.0, walks=500, seed=1).verdict
 'VIOLATED'
@@ -62,12 +62,12 @@ Array = NDArray[np.float64]
 ObserveVisits = Callable[[Problem, ModelNoise, float, int, int], tuple[Array, Array]]
 
 # Copies that differ by less than this share of the deviation count as repeated.
-_NEAR_COPY = 2.0**-20
-_CANARY = 200.0  # its length in clips; at w = 0 its gradient is half as long
+_NEAR_COPY_SHARE = 2.0**-20
+_CANARY_LENGTH = 200.0  # length of the canary in clips; at w = 0 its gradient is half as long
 _DIMENSION, _ROWS = 3, 4
 # The steps are so short that the canary's margin stays below this, and its gradient is clipped.
-_LARGEST_MARGIN = 1e-3
-_PAST_CAP = "the model changes after the last contribution"
+_MAX_MARGIN = 1e-3
+_CHANGE_PAST_CAP = "the model changes after the last contribution"
 
 # The batches of each engine, and the walks by default.
 _ENGINES: dict[str, tuple[type[WalkBatch], int]] = {
@@ -97,7 +97,7 @@ class WalkAudit(Finding):
         The largest `epsilon_lower` that this many walks can give at this confidence.
     noise_releases, faults
         The number of contributions whose noise was tested, and the faults of the noise or the cap;
-        an honest walk has one with probability below 1e-9.
+        an honest walk has a fault with probability below 1e-9.
     """
 
     noise: str
@@ -136,7 +136,7 @@ def audit_walk(
     Parameters
     ----------
     noise, delta, epsilon
-        The noise of the walk, and the claim; by default the ε that it claims itself at this δ.
+        The noise of the walk, and the claim: by default the ε of `noise` at this δ.
     walks, revisits
         The number of walks on each data set, by default 1,000 with real noise, 20,000 for
         "compiled" and 500 for "reference"; a walk visits the node `revisits` times its cap.
@@ -166,23 +166,26 @@ def audit_walk(
     check_number("confidence", confidence, above=0.0, below=1.0)
     cap = noise.max_contributions
     visits = cap * check_whole("revisits", revisits)
-    observed = [
+    observations = [
         _observe(_problem(noise.clip * sign), noise, visits, walks, observe)
         for sign, observe in zip((1.0, -1.0), observers, strict=True)
     ]
-    moves, noises = zip(*observed, strict=True)
-    one, other = (each[:, :, 0] for each in moves)
-    risk = (1.0 - confidence) / 2
+    moves, noises = zip(*observations, strict=True)
+    first_moves, second_moves = (each[:, :, 0] for each in moves)
+    failure_probability = (1.0 - confidence) / 2
     bounds = [
         epsilon_lower_bound(
-            one[:, :counted].sum(axis=1), other[:, :counted].sum(axis=1), delta, risk
+            first_moves[:, :visit_count].sum(axis=1),
+            second_moves[:, :visit_count].sum(axis=1),
+            delta,
+            failure_probability,
         )
-        for counted in (cap, visits)
+        for visit_count in (cap, visits)
     ]
-    drawn = np.concatenate(noises)
-    faults = _noise_faults(drawn, noise)
+    all_noise = np.concatenate(noises)
+    faults = _noise_faults(all_noise, noise)
     if any(each[:, cap:].any() for each in moves):
-        faults += (_PAST_CAP,)
+        faults += (_CHANGE_PAST_CAP,)
     return WalkAudit(
         noise=repr(noise),
         epsilon=claimed,
@@ -193,8 +196,8 @@ def audit_walk(
         confidence=confidence,
         engine=name,
         draws="simulated" if engine in ("compiled", "reference") else "real",
-        largest_refutable_epsilon=largest_refutable(walks, delta, risk / 8),
-        noise_releases=drawn[..., 0].size,
+        largest_refutable_epsilon=largest_refutable(walks, delta, failure_probability / 8),
+        noise_releases=all_noise[..., 0].size,
         faults=faults,
     )
 
@@ -203,7 +206,7 @@ def _problem(canary: float) -> Problem:
     """Return the problem of two nodes; the first row of node 0 is the canary, the rest is fixed."""
     X = np.random.default_rng(0).standard_normal((_ROWS + 1, _DIMENSION))
     X[0] = 0.0
-    X[0, 0] = _CANARY * canary
+    X[0, 0] = _CANARY_LENGTH * canary
     y = np.ones(_ROWS + 1)
     return Problem(X, y, aggregate="mean", node_of_row=[0] * _ROWS + [1])
 
@@ -213,34 +216,34 @@ def _observe(
 ) -> tuple[Array, Array]:
     """Return the moves, (walks, visits, size), and the noise of contributions in grid steps."""
     reach = problem.row_factor(0) * noise.clip * (noise.noise_multiplier + _ROWS) * visits
-    step = _LARGEST_MARGIN / (reach * _CANARY * noise.clip)
+    step = _MAX_MARGIN / (reach * _CANARY_LENGTH * noise.clip)
     before, after = observe(problem, noise, step, visits, walks)
     moves = (before - after) / step / noise.factor(problem, 0)
     cap = noise.max_contributions
-    tested = min(walks, -(-noise_test.RELEASES // cap))
-    models = before[:tested, :cap].reshape(-1, problem.size)
+    tested_walks = min(walks, -(-noise_test.RELEASES // cap))
+    models = before[:tested_walks, :cap].reshape(-1, problem.size)
     sums = np.array([noise.clipped_on_grid(problem, 0, model) for model in models])
-    drawn = moves[:tested, :cap].reshape(-1, problem.size) / noise.clip_step - sums
-    return moves, np.rint(drawn).reshape(tested, cap, problem.size)
+    noise_values = moves[:tested_walks, :cap].reshape(-1, problem.size) / noise.clip_step - sums
+    return moves, np.rint(noise_values).reshape(tested_walks, cap, problem.size)
 
 
-def _noise_faults(drawn: Array, noise: ModelNoise) -> tuple[str, ...]:
-    sizes = np.abs(drawn)
+def _noise_faults(noise_values: Array, noise: ModelNoise) -> tuple[str, ...]:
+    sizes = np.abs(noise_values)
     deviation = noise.standard_deviation / noise.clip_step
     # Rounding moves each row by less than a step, and the sum by half a step.
     rounding = _ROWS + 1.0
-    chances = special.erf((sizes.ravel() + rounding) / (math.sqrt(2.0) * deviation))
-    signs = np.where(sizes > rounding, np.sign(drawn), 0.0)
-    columns = range(drawn.shape[-1])
+    probabilities = special.erf((sizes.ravel() + rounding) / (math.sqrt(2.0) * deviation))
+    signs = np.where(sizes > rounding, np.sign(noise_values), 0.0)
+    columns = range(noise_values.shape[-1])
     products = [signs[..., i] * signs[..., j] for i in columns for j in columns if i < j]
     for earlier, later in ((signs[:, :-1], signs[:, 1:]), (signs[:-1], signs[1:])):
         products += [earlier[..., i] * later[..., j] for i in columns for j in columns]
     return noise_test.faults(
         {
-            noise_test.TOO_SMALL: [noise_test.small_noise_p_value(chances)],
+            noise_test.TOO_SMALL: [noise_test.small_noise_p_value(probabilities)],
             noise_test.REPEATED: [
                 _repetition_p_value(sizes.ravel(), deviation, width)
-                for width in (1.0, max(1.0, math.floor(_NEAR_COPY * deviation)))
+                for width in (1.0, max(1.0, math.floor(_NEAR_COPY_SHARE * deviation)))
             ],
             noise_test.ONE_SIDED: [noise_test.sign_p_value(signs[..., i]) for i in columns],
             noise_test.DEPENDENT: [noise_test.sign_p_value(product) for product in products],
@@ -251,8 +254,8 @@ def _noise_faults(drawn: Array, noise: ModelNoise) -> tuple[str, ...]:
 def _repetition_p_value(sizes: Array, deviation: float, width: float) -> float:
     """Return the p-value of repetitions of |noise| in cells of `width` steps."""
     # The density is largest at 0. A size stands for two numbers, to find reuse with a changed sign.
-    largest = min(1.0, 2.0 * width / (math.sqrt(2.0 * math.pi) * deviation))
-    return noise_test.repetition_p_value(sizes // width, np.full(sizes.size, largest))
+    max_probability = min(1.0, 2.0 * width / (math.sqrt(2.0 * math.pi) * deviation))
+    return noise_test.repetition_p_value(sizes // width, np.full(sizes.size, max_probability))
 
 
 def _observers(engine: str | ObserveVisits, seed: Seed) -> list[ObserveVisits]:
