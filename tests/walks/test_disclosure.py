@@ -87,7 +87,7 @@ def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> No
     ("walk", "text"),
     [
         (Unstated(), "unknown"),
-        (Revealing(), "in the clear"),
+        (Revealing(), "unprotected"),
         (walks.Uniform(normalise=True), "true L_i"),
     ],
     ids=["unstated", "revealing", "normalised"],
