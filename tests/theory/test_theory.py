@@ -408,7 +408,7 @@ def test_the_table_contains_the_numbers():
         assert f"{number:.4g}" in table
     assert f"λ_2 = {diagnosis.lambda_2:.6g}" in table
     assert f"{diagnosis.setup_messages} " in table
-    assert "like with like" in table
+    assert "compare walks only" in table
     assert all(warning in table for warning in diagnosis.warnings)
     assert math.isnan(Constant("Theorem 1", math.nan, 1.0, math.inf).value)
 
