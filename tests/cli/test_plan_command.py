@@ -80,14 +80,14 @@ def test_without_epsilon_the_default_updates_reach_the_minimiser(data: str, node
 def test_under_epsilon_it_spends_as_advised(folder: Path) -> None:
     made = new(*PRIVATE, nodes=5)
     plan = Plan.read(folder / "plan.toml")
-    allotted = plan.budget_plan
+    budget_plan = plan.budget_plan
     facts = PublicFacts(nodes=5, rows=5000, features=4, row_length=3**0.5)
     advice = advise(erdos_renyi(5, 0.9, seed=1), facts, PrivacySettings(3.0, 1e-5))
-    assert allotted is not None
+    assert budget_plan is not None
     assert advice.budget_plan is not None
-    assert allotted.updates == advice.budget_plan.updates
-    assert allotted.noise == advice.budget_plan.noise
-    assert allotted.noise.delta(3.0) <= 1e-5
+    assert budget_plan.updates == advice.budget_plan.updates
+    assert budget_plan.noise == advice.budget_plan.noise
+    assert budget_plan.noise.delta(3.0) <= 1e-5
     assert plan.step_size is not None
     assert plan.step_size.constant == pytest.approx(advice.budget_plan.step, rel=1e-5)
     assert "ε = 3 at δ = 1e-05 for everything" in made.stdout

@@ -23,10 +23,10 @@ FACTS: dict[str, Any] = {"nodes": 20, "rows": 455, "features": 30, "row_length":
 LENGTH = math.sqrt(31)  # with the intercept
 
 
-def allotted(
+def plan_of(
     epsilon: float = 3.0, delta: float = 1e-5, loss: Any = None, **changes: Any
 ) -> BudgetPlan:
-    """Allot with these changes of the settings, the public facts or the other arguments."""
+    """Plan a budget with these changes of the settings, the public facts or the other arguments."""
     facts = {name: changes.pop(name, value) for name, value in FACTS.items()}
     others = {
         name: changes.pop(name)
@@ -58,7 +58,7 @@ def test_the_total_holds_for_all_facts(
 ) -> None:
     """The parts add up to the total, and the noise keeps its part."""
     delta = 10.0**power
-    got = allotted(epsilon, delta, nodes=nodes, rows=7.0 * nodes, protect=unit,
+    got = plan_of(epsilon, delta, nodes=nodes, rows=7.0 * nodes, protect=unit,
                    aggregate=aggregate, reveals_rows=reveals_rows, updates=updates)  # fmt: skip
     spent = got.constants or (0.0, 0.0)
     assert bool(got.constants) == reveals_rows
@@ -74,7 +74,7 @@ def test_the_total_holds_for_all_facts(
 @pytest.mark.parametrize("unit", ["rows", "node"])
 def test_the_walk_is_the_same_for_every_aggregate(loss: Any, unit: Any) -> None:
     """The sum has gradients M times those of the mean, and steps M times shorter."""
-    mean, total = (allotted(loss=loss, protect=unit, aggregate=o) for o in ("mean", "sum"))
+    mean, total = (plan_of(loss=loss, protect=unit, aggregate=o) for o in ("mean", "sum"))
     clip = 455.0 if unit == "node" else 1.0
     assert total.step * 455 == pytest.approx(mean.step)
     assert total.noise.clip == pytest.approx(clip * mean.noise.clip)
@@ -91,79 +91,79 @@ def test_the_walk_is_the_same_for_every_aggregate(loss: Any, unit: Any) -> None:
 def test_slopes_beyond_the_clip_change_nothing(
     loss: Any, step: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    got = allotted(loss=loss)
+    got = plan_of(loss=loss)
     expected = (1.1135528725660044, step, 0.1603438214220732)
     assert (got.noise.clip, got.step, got.noise_to_signal) == pytest.approx(expected, rel=1e-12)
     monkeypatch.setattr(type(loss), "max_slope", math.inf)
-    assert allotted(loss=loss) == got  # to the last bit
+    assert plan_of(loss=loss) == got  # to the last bit
 
 
 @pytest.mark.parametrize("unit", ["rows", "node"])
 @pytest.mark.parametrize("aggregate", ["mean", "sum"])
 def test_a_loss_with_small_slopes_is_clipped_at_them(unit: Any, aggregate: str) -> None:
     """A multiple of a loss has the same noise and walks as far in steps as much shorter."""
-    usual = allotted(loss=Huber(0.2), protect=unit, aggregate=aggregate)
-    small = allotted(loss=Huber(0.002), protect=unit, aggregate=aggregate)
+    usual = plan_of(loss=Huber(0.2), protect=unit, aggregate=aggregate)
+    small = plan_of(loss=Huber(0.002), protect=unit, aggregate=aggregate)
     assert small.noise.clip == pytest.approx(usual.noise.clip / 100)
     assert small.noise.noise_multiplier == usual.noise.noise_multiplier
     assert small.step == pytest.approx(100 * usual.step)
     assert small.noise_to_signal == usual.noise_to_signal
-    assert allotted(loss=Huber(0.3), protect=unit, aggregate=aggregate) == usual
+    assert plan_of(loss=Huber(0.3), protect=unit, aggregate=aggregate) == usual
 
 
 def test_a_clip_that_no_gradient_reaches_counts_as_noise() -> None:
-    reached, wide = (allotted(loss=Huber(0.1), clip=share * LENGTH) for share in (0.1, 1.0))
+    reached, wide = (plan_of(loss=Huber(0.1), clip=share * LENGTH) for share in (0.1, 1.0))
     assert wide.noise_to_signal == pytest.approx(10 * reached.noise_to_signal)
     assert wide.step <= reached.step
 
 
 def test_the_penalty_limits_the_step() -> None:
     tiny = Huber(1e-8)
-    assert allotted(loss=tiny).step > 1000.0
-    assert allotted(loss=tiny, penalty=1e-3).step == 1000.0
-    assert allotted(penalty=1e-3) == allotted()
+    assert plan_of(loss=tiny).step > 1000.0
+    assert plan_of(loss=tiny, penalty=1e-3).step == 1000.0
+    assert plan_of(penalty=1e-3) == plan_of()
 
 
 def test_more_rows_columns_and_epsilon_act_as_they_should() -> None:
-    few, many = allotted(), allotted(rows=4550)
+    few, many = plan_of(), plan_of(rows=4550)
     assert many.noise_to_signal == pytest.approx(few.noise_to_signal / 10)
     assert many.step > few.step
     assert many.noise == few.noise
-    assert allotted(features=309).noise_to_signal > few.noise_to_signal
-    assert allotted(1.0).noise_to_signal > few.noise_to_signal > allotted(9.0).noise_to_signal
-    assert allotted(protect="node").noise_to_signal > 20 * few.noise_to_signal
-    assert allotted(row_length=None, feature_bound=math.sqrt(30)).step > few.step
+    assert plan_of(features=309).noise_to_signal > few.noise_to_signal
+    assert plan_of(1.0).noise_to_signal > few.noise_to_signal > plan_of(9.0).noise_to_signal
+    assert plan_of(protect="node").noise_to_signal > 20 * few.noise_to_signal
+    assert plan_of(row_length=None, feature_bound=math.sqrt(30)).step > few.step
     # A row of one node each: the units ask for the same noise.
     assert (
-        allotted(rows=20).noise.noise_multiplier
-        == allotted(rows=20, protect="node").noise.noise_multiplier
+        plan_of(rows=20).noise.noise_multiplier
+        == plan_of(rows=20, protect="node").noise.noise_multiplier
     )
 
 
 def test_steps_do_not_overshoot() -> None:
     for loss in (Logistic(), Squared(), Softmax(3)):
-        got = allotted(1e3, loss=loss, rows=10**9)
+        got = plan_of(1e3, loss=loss, rows=10**9)
         assert got.step * loss.smoothness * LENGTH**2 <= 1 + 1e-12
 
 
 def test_given_parts_stay() -> None:
-    got = allotted(clip=2.0, max_contributions=7, step=0.5, updates=123)
+    got = plan_of(clip=2.0, max_contributions=7, step=0.5, updates=123)
     assert (got.noise.clip, got.noise.max_contributions) == (2.0, 7)
     assert (got.step, got.updates) == (0.5, 123)
-    given = allotted(noise_multiplier=30.0, max_contributions=100)
+    given = plan_of(noise_multiplier=30.0, max_contributions=100)
     assert given.noise.noise_multiplier == 30.0
     # As many contributions as the noise allows, and one more would be too many.
-    chosen = allotted(noise_multiplier=10.0).noise
+    chosen = plan_of(noise_multiplier=10.0).noise
     more = replace(chosen, max_contributions=chosen.max_contributions + 1)
     assert chosen.delta(3.0) <= 1e-5 < more.delta(3.0)
 
 
 def test_the_cap_is_hardly_wasted_and_hardly_reached() -> None:
-    assert allotted().updates / 20 < allotted().noise.max_contributions == 50
-    assert allotted(nodes=10**5, rows=10**6).noise.max_contributions == 10
-    alone = allotted(nodes=1, updates=40)
+    assert plan_of().updates / 20 < plan_of().noise.max_contributions == 50
+    assert plan_of(nodes=10**5, rows=10**6).noise.max_contributions == 10
+    alone = plan_of(nodes=1, updates=40)
     assert alone.noise.max_contributions == alone.updates == 40
-    walk = allotted(updates=901)
+    walk = plan_of(updates=901)
     assert 49 <= walk.noise.max_contributions <= 51
 
 
@@ -200,21 +200,21 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 def test_bad_input_is_refused(case: str) -> None:
     changes, message = BAD[case]
     with pytest.raises(ValueError, match=message):
-        allotted(**changes)
+        plan_of(**changes)
 
 
 def test_a_large_delta_is_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"δ = 0.01 .*455 rows.*4.55 .*0.0001"):
-        allotted(delta=0.01)
+        plan_of(delta=0.01)
     with pytest.warns(UserWarning, match="δ = 0.05 .*20 nodes"):
-        allotted(delta=0.05, protect="node")
+        plan_of(delta=0.05, protect="node")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        allotted(delta=1e-3)
-        allotted(delta=0.01, protect="node")
+        plan_of(delta=1e-3)
+        plan_of(delta=0.01, protect="node")
 
 
 def test_noise_that_cannot_be_drawn_is_refused_with_a_remedy() -> None:
-    noise = allotted(epsilon=0.0, delta=1e-9).noise
+    noise = plan_of(epsilon=0.0, delta=1e-9).noise
     with pytest.raises(ValueError, match=r"5\.64e\+09 .*epsilon or delta"):
         noise.draw(1)

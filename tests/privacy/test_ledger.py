@@ -246,7 +246,7 @@ def most_by_stopping(noise: ModelNoise, prices: list[float]) -> float:
 
 @pytest.mark.parametrize(("cap", "times"), [(2, 1.8), (10, 4.5)])
 def test_only_the_cost_of_the_cap_is_valid(cap: int, times: float) -> None:
-    """Priced at the realised number, a neighbour who stops at the right moment gets several δ."""
+    """Priced at the drawn number, a neighbour who stops at the right moment gets several δ."""
     delta = 1e-5
     noise = ModelNoise.calibrate(epsilon=1.0, delta=delta, clip=1.0, max_contributions=cap)
     so_far = [replace(noise, max_contributions=count).epsilon(delta) for count in range(1, cap + 1)]

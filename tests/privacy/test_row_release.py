@@ -121,7 +121,7 @@ def test_the_noise_is_that_of_the_gaussian_and_little() -> None:
 
 
 def test_it_walks_is_charged_and_composes_with_the_model() -> None:
-    """A weighted walk that tells R_i for rows, in the total that was allotted."""
+    """A weighted walk releases R_i with a claim for rows, within the total."""
     X, y = wl.datasets.two_gaussians(60, dimension=3, seed=1)
     X = wl.privacy.clip_features(X, BOUND)[0]
     problem = wl.Problem(X, y, node_of_row=np.arange(60) % 6, aggregate="mean", penalty=0.1)

@@ -51,10 +51,10 @@ def test_ratio_finds_a_real_difference() -> None:
 
 def test_ratio_is_the_inverse_of_its_inverse() -> None:
     above, below = pairs(np.random.default_rng(3), 40, 1.0, 1.0)
-    forth, back = ratio_of_means(above, below), ratio_of_means(below, above)
-    assert forth.value == pytest.approx(1.0 / back.value)
-    assert forth.lower == pytest.approx(1.0 / back.upper, rel=1e-2)
-    assert forth.upper == pytest.approx(1.0 / back.lower, rel=1e-2)
+    quotient, inverse = ratio_of_means(above, below), ratio_of_means(below, above)
+    assert quotient.value == pytest.approx(1.0 / inverse.value)
+    assert quotient.lower == pytest.approx(1.0 / inverse.upper, rel=1e-2)
+    assert quotient.upper == pytest.approx(1.0 / inverse.lower, rel=1e-2)
 
 
 def test_ratio_does_not_depend_on_units_or_order() -> None:

@@ -63,11 +63,11 @@ def test_releases_are_drawn_once_and_may_be_negative() -> None:
     graph = wl.graphs.complete(200)
     walk = Unclamped(privacy=NOISE)
     assert walk.is_private
-    realised = walk.sample_release(graph, problem, np.random.default_rng(1))
-    assert not realised.is_private
+    release_walk = walk.sample_release(graph, problem, np.random.default_rng(1))
+    assert not release_walk.is_private
     # Laplace of scale 30 around values below 5 is negative 4 times in 10: none of 200, 1e-40.
-    assert (realised.released < 0).any()
-    assert realised.gradient_scale(graph) == pytest.approx(
+    assert (release_walk.released < 0).any()
+    assert release_walk.gradient_scale(graph) == pytest.approx(
         problem.importance.mean() / problem.importance
     )
     with pytest.raises(TypeError, match="releases"):
