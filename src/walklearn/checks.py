@@ -1,4 +1,4 @@
-"""Checks of numbers and names that are passed as arguments: each error names the argument.
+"""Checks of arguments; each error names the argument and its value.
 
 >>> check_whole("nodes", 5)
 5
@@ -48,7 +48,7 @@ def limits_of(
 
 
 def check_whole(name: str, value: Any, minimum: int = 1, maximum: float = math.inf) -> int:
-    """Return a whole number from `minimum` to `maximum`."""
+    """Return the value as an integer, if it is a whole number from `minimum` to `maximum`."""
     if not is_whole(value) or not minimum <= value <= maximum:
         limits = limits_of(minimum, maximum=maximum)
         raise ValueError(f"{name} must be a whole number{limits}, got {as_given(value)}.")
@@ -64,7 +64,7 @@ def check_number(
     maximum: float = math.inf,
     below: float = math.inf,
 ) -> float:
-    """Return a finite number within these limits."""
+    """Return the value as a float, if it is a finite number within these limits."""
     if not (is_number(value) and minimum <= value <= maximum and above < value < below):
         limits = limits_of(minimum, above, maximum, below)
         raise ValueError(f"{name} must be a finite number{limits}, got {as_given(value)}.")
@@ -81,14 +81,14 @@ def check_length(name: str, array: Any, count: int, things: str) -> None:
 
 
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> Any:
-    """Return a value of this type, else raise a TypeError; `wanted` is the type in words."""
+    """Return the value if it has this type, else raise a TypeError that says `wanted`."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {wanted}, got {as_given(value)}.")
     return value
 
 
 def seed_error(seed: Any, kinds: str) -> ValueError:
-    """Return the error for a seed; `kinds` are its other types in words."""
+    """Return the error for an invalid seed; `kinds` names the other types that are allowed."""
     wanted = f"a whole number of at least 0, {kinds} or None"
     return ValueError(f"seed must be {wanted}, got {as_given(seed)}.")
 

@@ -1,4 +1,4 @@
-"""Packages of optional extras; an error says how to install a missing one.
+"""Imports of optional packages; if one is missing, the error says how to install it.
 
 >>> with extra("networkx", "to_networkx needs"):
 ...     import no_such_package
@@ -28,7 +28,10 @@ _INSTALLED_AS = {
 
 @contextmanager
 def extra(name: str, needs: str) -> Iterator[None]:
-    """Name a missing package of an extra, what needs it and how to install it; wraps imports."""
+    """Wrap imports: if a package is missing, raise an error that says how to install it.
+
+    name: the extra that installs the package. needs: the start of the message, as "nodes need".
+    """
     try:
         yield
     except ImportError as error:
@@ -50,12 +53,12 @@ def package(name: str, of_extra: str, needs: str) -> Any:
 
 
 def arrow_memory(content: bytes) -> Any:
-    """Return a copy of ``content`` that pyarrow's readers take as a file.
+    """Return a copy of ``content`` that pyarrow's readers accept as a file.
 
-    The copy belongs to pyarrow. A reader's threads may release what they read only after Python
-    has begun to end; if that memory belongs to Python, the process then ends in `terminate called
-    without an active exception` instead of with its exit code (apache/arrow issue 34314; seen in
-    5 to 15 of 100 processes that end right after they have read something, on a busy machine).
+    The copy is in pyarrow's memory. A reader's threads may free the memory while Python shuts down.
+    If it is Python's memory, the process aborts with `terminate called without an active
+    exception` and loses its exit code (apache/arrow issue 34314; on a busy machine, in 5 to 15 of
+    100 processes that ended right after reading).
 
     >>> arrow_memory(b"rows").read()
     b'rows'

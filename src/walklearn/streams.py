@@ -1,22 +1,22 @@
-"""Random streams: their owners, and the order of their numbers.
+"""Random streams of replicates and nodes, and the order in which their numbers are used.
 
-The seed of a replicate is spawned from that of the run by its number, and the seed of a node from
-that by 2 and its number. Each of these seeds has two streams: one for the *walk*, and one, spawned
-by 1, for the *noise* on the model.
+The seed of a replicate is the child of the run's seed with the replicate's number. The seed of a
+node is the child of the replicate's seed with the key (2, node). Each of these seeds has two
+streams: one for the *walk*, and one for the *noise* on the model, from its child with the key 1.
 
-With `streams="replicate"` all nodes of a replicate share its two. They give, in this order:
+With `streams="replicate"` all nodes of a replicate share its two streams. They give, in this order:
 
     walk    the start node, the start model, all releases, then `draws` uniforms for each visit
     noise   `size` normal numbers for each visit
 
-With `streams="node"`, as in a real network, the replicate's walk stream gives the start node and
-the start model only (`draw_start`), and each node draws from its own two:
+With `streams="node"`, as in a real network, the replicate's walk stream gives only the start node
+and the start model (`draw_start`), and each node draws from its own two streams:
 
-    walk    its release, if there is one; then at each of its visits `draws` uniforms, in one call:
-            the walk's (the first one makes the proposal), then one for each row of a mini-batch
-    noise   at each of its visits `size` normal numbers in one call, also past its cap
+    walk    its release, if there is one; then at each visit `draws` uniforms in one call: first
+            those of the walk (the first one makes the proposal), then one per row of a mini-batch
+    noise   at each visit `size` normal numbers in one call, even past the node's cap
 
-`draws` is `Setting.draws`, the same for all nodes: a node also draws numbers that it does not use.
+`draws` is `Setting.draws`, the same for all nodes, so a node also draws numbers it does not need.
 
 >>> seed = replicate_seed(np.random.SeedSequence(5), 0)
 >>> seed.spawn_key, node_seed(seed, 7).spawn_key
@@ -39,19 +39,19 @@ _NOISE, _NODES = 1, 2  # spawn keys
 
 
 class Streams(NamedTuple):
-    """Two streams, one for the walk and one for the noise; if nodes have their own, also those."""
+    """A stream for the walk and one for the noise, and the streams of the nodes if they differ."""
 
     walk: np.random.Generator
     noise: np.random.Generator
     nodes: NodeStreams | None = None
 
     def of(self, node: int) -> Streams:
-        """Return the streams that the node draws from."""
+        """Return the streams from which a node draws."""
         return self if self.nodes is None else self.nodes[node]
 
 
 class NodeStreams(dict[int, Streams]):
-    """The streams of the nodes of one replicate, each made when it is first used."""
+    """Streams of the nodes of one replicate, created on first use."""
 
     def __init__(self, seed: np.random.SeedSequence, nodes: int) -> None:
         super().__init__()
@@ -65,12 +65,12 @@ class NodeStreams(dict[int, Streams]):
 
 
 def replicate_seed(root: np.random.SeedSequence, replicate: int) -> np.random.SeedSequence:
-    """Return the seed of a replicate, which depends only on the root and the number."""
+    """Return the seed of a replicate, which depends only on the root seed and the number."""
     return _spawned(root, replicate)
 
 
 def node_seed(seed: np.random.SeedSequence, node: int) -> np.random.SeedSequence:
-    """Return the seed of a node, from that of its replicate."""
+    """Return the seed of a node, derived from the seed of its replicate."""
     return _spawned(seed, _NODES, node)
 
 
@@ -95,14 +95,14 @@ def draw_start(objective: Any, generator: np.random.Generator) -> tuple[int, Arr
     objective
         The objective.
     generator
-        The source of both.
+        Random generator for the node and the model.
 
     Returns
     -------
     node : int
         Uniform over all nodes.
     model : array
-        The objective's start, or a random one if it draws it.
+        The start model of the objective, which may be random.
     """
     node = int(generator.random() * objective.nodes)
     return node, objective.sample_start(generator)

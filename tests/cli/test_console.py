@@ -127,9 +127,9 @@ def test_results_come_before_privacy() -> None:
     lines = invoke(*words_of("train", "")).stdout.splitlines()
     assert lines[0] == "A classifier of 'y'"
     assert [line.split()[0] for line in lines[1:4]] == ["data", "walk", "training"]
-    assert lines[5] == "Private: nothing."
-    assert lines[6].startswith("Total over all runs on any of these rows")
-    assert lines[7].startswith("Not private: ε = ∞: the model is not protected.")
+    assert lines[5] == "Privacy: none."
+    assert lines[6].startswith("All runs on any of these rows: ")
+    assert lines[7].startswith("Not protected: the model, so ε = ∞.")
     assert "to be public:" in invoke(*words_of("train", ""), "--verbose").stdout
 
 

@@ -106,7 +106,7 @@ SETTINGS = [
         (("--test-fraction", "0.3"), "on other rows"),
         (("--scale", "a=0,2"), "columns or scales"),
         (("--drop", "c"), "columns or scales"),
-        (("--steps", "300"), "has made 300"),
+        (("--steps", "300"), "already has 300"),
         (("--max-steps", "200"), "--max-steps 200"),
     ],
     ids=str,

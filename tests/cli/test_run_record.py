@@ -82,11 +82,11 @@ def test_three_private_runs_at_3_print_5_66(data: Path) -> None:
                    out)  # fmt: skip
     assert "this fit alone" in " ".join(shown.stdout.split())
     lines = shown.stdout.splitlines()
-    at = next(at for at, line in enumerate(lines) if line.startswith("Not private: "))
+    at = next(at for at, line in enumerate(lines) if line.startswith("Not protected: "))
     assert lines[at - 1].startswith(
-        "Total over all runs on any of these rows, private runs: ε = 6.7"
+        "All runs on any of these rows: 4 private runs, in total ε = 6.7"
     )
-    assert lines[at - 1].endswith(" at δ = 1e-05 for one row (upper bound, 4 runs)")
+    assert lines[at - 1].endswith(" at δ = 1e-05 for one row (upper bound)")
     # That rows came back is nothing to publish.
     assert "all runs" not in (out / "report.md").read_text(encoding="utf-8")
     assert "total" not in json.dumps(Model.load(out).details)
@@ -98,7 +98,7 @@ def test_an_unprotected_run_is_recorded_as_such(data: Path) -> None:
         results = train(data)["private_to_the_owner"]
         assert results["total"]["unprotected_runs"] == runs
         assert results["total"]["private_runs"] == 1
-        assert results["all_runs"].startswith("private runs: ε = 3 at δ = 1e-05")
+        assert results["all_runs"].startswith("1 private run, in total ε = 3 at δ = 1e-05")
         assert results["all_runs"].endswith(f"; {runs} unprotected run{'s' if runs > 1 else ''}")
     assert train(data, *CONSTANTS)["private_to_the_owner"]["total"]["unprotected_runs"] == 3
 
@@ -294,7 +294,7 @@ def test_a_record_that_breaks_during_the_training_does_not_cost_the_model(
     monkeypatch.setattr(training, "run_walk", broken)
     facts = train(data, *PRIVATE)
     assert "total" not in facts["private_to_the_owner"]
-    assert any("is not known" in note for note in facts["private_to_the_owner"]["notes"])
+    assert any("is unknown" in note for note in facts["private_to_the_owner"]["notes"])
     assert Model.load(data.parent / "model").updates == 60
 
 

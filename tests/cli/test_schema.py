@@ -46,8 +46,8 @@ def test_a_schema_to_be_filled_in(rows: Path) -> None:
     result = invoke_ok("schema", rows, *data, "--out", out)
     assert "from the rows" in result.stdout
     text = out.read_text(encoding="utf-8")
-    assert "FROM THE ROWS" in text
-    assert text.count("# A range would crush this column") == 1
+    assert "COME FROM THE ROWS" in text
+    assert text.count("# A range does not suit this column") == 1
     schema = Schema.of(out)
     assert schema.from_rows == ("age", "blood pressure")
     age = schema.of_column("age")

@@ -257,7 +257,7 @@ def test_a_model_in_the_clear_has_infinite_epsilon() -> None:
     assert "ε = ∞, model in the clear: nothing can be claimed for it" in str(model.ledger_)
     stated = model.to_model().privacy
     assert stated["epsilon"] is None
-    assert stated["not_protected"][1].startswith("ε = ∞: the model is not protected")
+    assert stated["not_protected"][1].startswith("the model (in the clear, as requested), so ε = ∞")
     assert model.score(X, Y) > 0.95
 
 

@@ -67,7 +67,7 @@ def test_all_of_it_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     ended = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [each["final"] for each in ended] == [True, True]
     assert facts("model", bob, "--out", tmp_path / "model")["updates"] == 30
-    assert "leave it out" in node("status", bob, "--watch", "--json").stderr
+    assert "Leave it out" in node("status", bob, "--watch", "--json").stderr
 
 
 def test_from_init_to_a_prediction(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_status_metrics_health_and_leaving_neighbours(tmp_path: Path) -> None:
         assert _health(path / "control") == "SERVING"
         assert node("peer", path, "--remove", "node1").exit_code == 0
         wait_until(lambda: _neighbours(path) == [])
-        assert "not both" in node("peer", path, "x", "--remove", "node1").output
+        assert "Pass one of them" in node("peer", path, "x", "--remove", "node1").output
 
 
 def test_a_frozen_node_is_told_from_one_that_does_not_run(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     with Store.open(one.store_path, Limits.of_plan(one.plan)) as store:
         store.commit(Record(contributions=5))
     spent = node("status", one.path).output
-    assert "contributions: 5 of 5: spent" in spent
+    assert "contributions: 5 of 5, the maximum" in spent
     (tmp_path / "rows.csv").write_text("a,b,y\n1,2,no\n")
     made = node("init", tmp_path / "anew", "--plan", tmp_path / "plan.toml",
                 "--data", tmp_path / "rows.csv", "--listen", "127.0.0.1:7447")  # fmt: skip
@@ -277,7 +277,7 @@ def test_status_and_init_begin_with_the_epsilon_and_say_when_it_is_spent(tmp_pat
     assert 4.4 < total["epsilon"] < 4.5
     for output in (made.output, node("status", tmp_path / "anew").output):
         assert f"this plan: {told}" in output
-        assert "private runs: ε = 4.464 at δ" in output
+        assert "2 private runs, in total ε = 4.464 at δ" in output
     (tmp_path / "others.csv").write_text("a,b,y\n7,2,no\n")
     made = node("init", tmp_path / "few", "--plan", tmp_path / "plan.toml", "--budget", "2", "1e-5",
                 "--data", tmp_path / "others.csv", "--listen", "127.0.0.1:7447")  # fmt: skip

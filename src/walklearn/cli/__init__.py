@@ -1,7 +1,7 @@
 """The command line: `walklearn`. Each command is a module that is loaded when it is called.
 
-Exit codes: 0 done; 1 failed while running; 2 bad input, or a missing extra; 3 a node ended with a
-model that another node did not confirm; 130 Ctrl-C.
+Exit codes: 0 done; 1 failed while running; 2 bad input or a missing extra; 3 a neighbour did not
+confirm a node's final model; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SECTIONS = {
     "Learn from your data": {
         "example": "Write example files: rows, edges, a schema and a plan.",
         "train": "Train a model on a file of rows.",
-        "schema": "Write a template of a schema of a file's columns.",
+        "schema": "Write a schema template for the columns of a file.",
         "predict": "Predict with a trained model.",
         "advise": "Recommend a walk, noise, laziness and step from public facts.",
         "export": "Convert a trained model to ONNX or scikit-learn.",
@@ -28,13 +28,13 @@ _SECTIONS = {
     "Take part in a network": {
         "up": "Run a network of real node processes on this machine.",
         "plan": "Make, check and explain the plan that all nodes share.",
-        "node": "Run a node beside its own data.",
+        "node": "Create, run and inspect a node of a network.",
     },
     "Understand": {
         "demo": "Compare walks and gossip on a random graph, in about a minute.",
         "reproduce": "Reproduce the paper's figures and judge its claims.",
         "run": "Run your own study: a grid described in a TOML file.",
-        "report": "Draw stored results as one HTML page.",
+        "report": "Draw stored results on one HTML page.",
         "privacy": "Calibrate, compare, plot, attack and audit releases.",
     },
 }
@@ -42,7 +42,7 @@ _COMMANDS = {name: entry for section in _SECTIONS.values() for name, entry in se
 
 
 class _Lazy(click.Group):
-    """A group that lists its commands without importing them."""
+    """Command group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

@@ -1,4 +1,4 @@
-"""`walklearn advise`: the walk, mechanism, laziness and step that follow from public facts."""
+"""`walklearn advise`: recommend a walk, a mechanism, a laziness and a step from public facts."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 # fmt: off
 _OPTIONS = [
     click.option("--nodes", type=click.IntRange(1),
-                 help="Number of nodes of a family of graphs, without DATA."),
+                 help="Number of nodes, if --graph is a family and DATA is omitted."),
     click.option("--rows", type=click.IntRange(1),
-                 help="Number of rows of all nodes, without DATA; required with --epsilon. "
+                 help="Number of rows of all nodes, if DATA is omitted; required with --epsilon. "
                       "Default: one per node."),
     click.option("--features", type=click.IntRange(1),
-                 help="Number of features of a row, without DATA. Default: from a --schema that "
-                      "names every column."),
+                 help="Number of features of a row, if DATA is omitted. Default: from a --schema "
+                      "that names every column."),
     click.option("--classes", type=click.IntRange(2),
-                 help="Number of classes, without DATA. Default: two."),
+                 help="Number of classes, if DATA is omitted. Default: two."),
     TASK,
     PENALTY,
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
@@ -59,9 +59,9 @@ def advise(data: Path | None, console: Console, **options: Any) -> None:
     """Recommend a walk, a protection, a laziness and a step, with the reasons.
 
     ε and δ are the total for everything that leaves a node because of its rows, including the
-    model. Only public facts are used. With the file DATA the plan equals that of `walklearn train`
-    with the printed options, except for a random graph. A private plan depends only on the numbers
-    of nodes, rows (also of each node), features and classes in the file.
+    model. Only public facts are used. If you pass the file DATA, `walklearn train` with the
+    printed options makes the same plan (a random graph is drawn again). Of a private file, the plan
+    uses only the numbers of nodes, rows per node, features and classes.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def advise(data: Path | None, console: Console, **options: Any) -> None:
     else:
         for name in _FACTS:
             if options[name] is not None:
-                raise ValueError(f"--{name} is known from {data}. Leave it out.")
+                raise ValueError(f"--{name} follows from {data}. Leave it out.")
         plan = _from_file(data, data_options, options)
     console.document |= plan.to_dict()
     title = click.wrap_text(f"{plan.headline} From public facts only.", WIDTH)
@@ -91,7 +91,7 @@ def advise(data: Path | None, console: Console, **options: Any) -> None:
         console.print()
         print_reasons(console, plan)
     else:
-        console.print("The reasons: --verbose.")
+        console.print("Print the reasons with --verbose.")
     console.print(f"\nTrain with: walklearn train ... {_train_options(plan, options)}")
 
 
@@ -119,9 +119,9 @@ def _from_public_facts(data_options: DataOptions, options: dict[str, Any]) -> Fi
 def _declared(
     data_options: DataOptions, options: dict[str, Any]
 ) -> tuple[int | None, dict[str, Any]]:
-    """Return the number of features, and the lengths of a row: given, or as the schema declares.
+    """Return the number of features and the lengths of a row, from options or the schema.
 
-    "*" of the schema stands for all features that it does not name, so their number must be given.
+    The entry "*" of a schema stands for all features that it does not name, so it needs --features.
     """
     from walklearn.privacy.settings import declared_lengths
     from walklearn.tables.schema import OTHERS, from_rows_message
@@ -155,7 +155,7 @@ def _from_file(data: Path, data_options: DataOptions, options: dict[str, Any]) -
 
 
 def _train_options(plan: FitPlan, options: dict[str, Any]) -> str:
-    """Return the options of `walklearn train`: those of this command, and the advised ones."""
+    """Return options for `walklearn train`: those passed to this command, and the advice."""
     context, facts = click.get_current_context(), plan.to_dict()
     values: dict[str, Any] = {}
     for option in context.command.params:

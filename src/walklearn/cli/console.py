@@ -6,10 +6,10 @@ Every command has --quiet, --verbose and --json: `with_console` adds them, and p
     console.output(…)                          requested output, such as predictions, printed
                                                even with --quiet
     console.announce(…)                        urgent information, such as the address of a page
-    console.log(…)                             information beside the output, on standard error
+    console.log(…)                             progress and context, on standard error
     console.note(…)                            surprises, on standard error
-    console.document                           the result for machines: the one JSON document on
-                                               standard output with --json
+    console.document                           the result for machines: --json prints it as one
+                                               JSON document on standard output
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Console:
             click.echo(text, nl=not text.endswith("\n"))
 
     def announce(self, text: str) -> None:
-        """Print urgent information, whatever the options."""
+        """Print urgent information, with any options."""
         click.echo(text, err=self.as_json)
 
     def log(self, text: str) -> None:
@@ -91,7 +91,7 @@ class Console:
             click.echo(text, err=True)
 
     def note(self, text: str) -> None:
-        """Print a surprise once, whatever the options."""
+        """Print a note on standard error, once and with any options."""
         if text in self.notes:
             return
         self.notes.append(text)
@@ -112,15 +112,15 @@ def with_console(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def wrapped(*arguments: Any, quiet: bool, verbose: bool, as_json: bool, **options: Any) -> None:
         if quiet and verbose:
-            raise click.UsageError("--quiet and --verbose contradict each other: give one.")
+            raise click.UsageError("--quiet and --verbose contradict each other. Pass one.")
         console = Console(quiet, verbose, as_json)
         shown = False if quiet else True if verbose else None
         with show_progress(shown), warnings.catch_warnings(), report_user_errors():
-            # Python would print the line of code that warned.
+            # By default, Python also prints the line of code that issued the warning.
             warnings.showwarning = lambda message, *_, **__: console.note(str(message))
             try:
                 command(*arguments, console=console, **options)
-            except SystemExit:  # an exit code that follows a result
+            except SystemExit:  # the command has a result and an exit code
                 console.finish()
                 raise
         console.finish()
@@ -133,7 +133,7 @@ def with_console(command: Callable[..., None]) -> Callable[..., None]:
 def print_reasons(console: Console, plan: FitPlan) -> None:
     """Print the reason for each choice of a plan if --verbose was passed."""
     if console.verbose:
-        console.print(f"Because:\n{wrapped_sentences([str(each) for each in plan.reasons])}")
+        console.print(f"Reasons:\n{wrapped_sentences([str(each) for each in plan.reasons])}")
 
 
 def wrapped_sentences(sentences: Sequence[str]) -> str:
@@ -151,7 +151,7 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for strict JSON, where infinity and NaN are null."""
+    """Return the value with null for infinity and NaN, which strict JSON does not allow."""
     if isinstance(value, dict):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Options about a file of rows and about privacy, shared by commands.
+"""Options for data files and privacy that several commands share.
 
-`DataOptions` reads the rows, and places them on a network. The functions check options together
-with the rows, before an estimator is made.
+`DataOptions` reads the rows and places them on a network. The functions check the options against
+the rows and the schema.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Command = Callable[..., None]
 Task = Literal["classification", "regression"]
 
 MAX_CLASSES = 100
-FEW_VALUES = 20  # whole numbers with at most this number of values are classes
+FEW_VALUES = 20  # a column of whole numbers with at most this many distinct values is a class
 _NAMELESS = (".npz", ".svm", ".svmlight", ".libsvm")  # formats without names of columns
 _EXAMPLES = {"--categories": "city=Oslo,Rome", "--range": "age=0,100", "--scale": "age=50,20"}
 
 # fmt: off
-TARGET = click.option("--target", help="Column to predict. Default for npz and SVMlight: y.")
+TARGET = click.option("--target", help="Column to predict. Default: y, for npz and SVMlight only.")
 NODE_COLUMN = click.option("--node-column", help="Column that names the node that owns a row. "
                            "Default: every row has its own node.")
 DROP = click.option("--drop", multiple=True, metavar="COLUMN", help="Column to leave out.")
@@ -52,26 +52,27 @@ GRAPH = click.option("--graph", default="erdos-renyi", show_default=True,
 DATA_OPTIONS = [
     TARGET, NODE_COLUMN, GRAPH, DROP, TEXT,
     click.option("--categories", multiple=True, metavar="COLUMN=A,B",
-                 help="All values that a column of text can have."),
+                 help="All possible values of a text column."),
     click.option("--range", "ranges", multiple=True, metavar="COLUMN=LOW,HIGH",
-                 help="Range of a column of numbers, which is mapped to -1..1; '*' for all."),
+                 help="Range of a numeric column, which is mapped to -1..1; '*' for all columns."),
     click.option("--scale", "scales", multiple=True, metavar="COLUMN=CENTRE,SPREAD",
-                 help="Typical centre and spread of a column of numbers, which is cut off at 3 "
-                      "spreads; '*' for all."),
+                 help="Typical centre and spread of a numeric column, which is cut off at 3 "
+                      "spreads; '*' for all columns."),
     click.option("--schema", type=click.Path(path_type=Path),
-                 help="TOML file with all of these; `walklearn schema` writes a template."),
+                 help="TOML file that declares categories, ranges and scales; `walklearn schema` "
+                      "writes a template."),
     DELIMITER,
 ]
 TASK = click.option("--task", type=click.Choice(["auto", "classification", "regression"]),
                     default="auto", show_default=True,
-                    help="Predict a class or a number. auto: by the target. Required with "
-                         "--epsilon.")
+                    help="Predict a class or a number; auto decides by the values of the target. "
+                         "Required with --epsilon.")
 PENALTY = click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
                        help="λ of the penalty (λ/2)‖w‖².")
 TARGET_SCALE = click.option(
     "--target-scale", metavar="CENTRE,SPREAD",
-    help="Public typical value of a target that is a number, and typical distance from it. "
-         "Required with --epsilon. Default: the target's entry in --schema.")
+    help="Public typical value of a numeric target, and typical distance from it. Required for "
+         "regression with --epsilon. Default: the target's entry in --schema.")
 TOTAL_OPTIONS = [
     click.option("--epsilon", type=float, help="Privacy loss ε: the total for everything that "
                  "leaves a node because of its rows, including the model. Default: nothing is "
@@ -94,7 +95,7 @@ PRIVACY_OPTIONS = [
     TARGET_SCALE,
     click.option("--total-rows", type=click.FloatRange(0, min_open=True),
                  help="Public number of rows of all nodes. Default: the number of rows in the "
-                      "file; with --protect node, all nodes have equal weight."),
+                      "file; with --protect node, equal weight for all nodes."),
 ]
 # fmt: on
 
@@ -112,7 +113,7 @@ def with_options(options: Sequence[Callable[[Command], Command]]) -> Callable[[C
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Options about the data."""
+    """The options that describe the data file and the graph."""
 
     target: str | None
     node_column: str | None
@@ -124,7 +125,7 @@ class DataOptions:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> DataOptions:
-        """Take the options about data out of all options of a command."""
+        """Remove the data options from all options of a command, and return them."""
         schema = declared_by(*map(options.pop, ("schema", "categories", "ranges", "scales")))
         names = ("target", "node_column", "graph", "drop", "text", "delimiter")
         return cls(schema=schema, **{name: options.pop(name) for name in names})
@@ -137,7 +138,7 @@ class DataOptions:
         return read_table(path, delimiter=self.delimiter, text=text)
 
     def target_of(self, table: Table) -> str:
-        """Return the target: --target, or y of a file without names."""
+        """Return the name of the target column: --target, or y for a format without names."""
         from walklearn.wording import listed
 
         if self.target is not None:
@@ -159,7 +160,7 @@ class DataOptions:
         )  # fmt: skip
 
     def network(self, rows: Rows, seed: int | None) -> Network:
-        """Return the graph, with the node of each row: the named one, or its own."""
+        """Return the graph and the node of each row: from --node-column, or one node per row."""
         from walklearn.graphs import as_graph, place_rows
         from walklearn.graphs.names import is_family
 
@@ -176,7 +177,7 @@ class DataOptions:
     def estimator(
         self, task: Task, rows: Rows, options: dict[str, Any], seed: int, **parameters: Any
     ) -> RandomWalk:
-        """Return the estimator of classes or numbers; seed: that of a random graph."""
+        """Return a classifier or a regressor; `seed` is for a random graph."""
         from walklearn.estimators import RandomWalkClassifier, RandomWalkRegressor
 
         names = ("row_length", "feature_bound", "epsilon", "delta", "protect", "model",
@@ -232,8 +233,8 @@ def target_scale_of(
 ) -> TargetScale | None:
     """Return the public scale of the target: --target-scale, or the schema's entry for the target.
 
-    A protected model that predicts numbers needs one, and one that was not taken from the rows.
-    is_agreed: the scale becomes part of a plan, which others read.
+    A private regression needs a scale that was not computed from the rows. is_agreed: True if the
+    scale becomes part of a plan, which others read.
     """
     given = options["target_scale"]
     is_private = options["epsilon"] is not None or options.get("model_noise") is not None
@@ -241,8 +242,7 @@ def target_scale_of(
         if given is None:
             return None
         raise ValueError(
-            "--target-scale is for a target that is a number. Leave it out, or pass --task "
-            "regression."
+            "--target-scale is for numeric targets. Leave it out, or pass --task regression."
         )
     if given is not None:
         try:
@@ -257,8 +257,8 @@ def target_scale_of(
     if declared is None and is_private and options.get("model") is None:
         option = "--model-noise" if options["epsilon"] is None else "--epsilon"
         raise ValueError(
-            f"{option} needs the public centre and spread of a target that is a number: a typical "
-            "target and the typical distance from it, known without looking at the rows. Pass "
+            f"{option} needs the public centre and spread of a numeric target: a typical target "
+            "and the typical distance from it, known without looking at the rows. Pass "
             "--target-scale CENTRE,SPREAD, or add the target to the --schema file."
         )
     if target not in schema.from_rows:
@@ -269,7 +269,7 @@ def target_scale_of(
 
 
 def task_of(target: NDArray[Any], name: str, task: str) -> Task:
-    """Return the task, which the target decides if it is "auto".
+    """Return the task; "auto" is decided by the values of the target.
 
     >>> import numpy as np
     >>> task_of(np.array(["no", "yes"]), "label", "auto")
@@ -307,7 +307,7 @@ def task_of(target: NDArray[Any], name: str, task: str) -> Task:
 
 
 def public_lengths(rows: Rows, schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the typical and the largest length of a row for a private run, from public facts."""
+    """Return the public typical and maximum length of a row, for a private run."""
     from walklearn.privacy.settings import declared_lengths
     from walklearn.wording import listed
 
@@ -337,8 +337,8 @@ def public_lengths(rows: Rows, schema: Schema, options: dict[str, Any]) -> dict[
         )
     if options["task"] == "auto":
         raise ValueError(
-            "privacy needs --task, because a task that the target decides depends on single rows. "
-            "Pass --task classification or --task regression."
+            "privacy needs --task, because --task auto depends on the rows. Pass --task "
+            "classification or --task regression."
         )
     return declared_lengths(rows.encoding, length, bound)
 
@@ -346,9 +346,9 @@ def public_lengths(rows: Rows, schema: Schema, options: dict[str, Any]) -> dict[
 def described_graph(
     name: str, nodes: int | None, seed: int | None, default: int | None = None
 ) -> Graph:
-    """Return a graph of a family, or the graph of an edge list, whose nodes may have names.
+    """Return a graph of a named family, or read one from an edge list.
 
-    default: the number of nodes of a family without --nodes; None to require it.
+    default: the number of nodes of a family if --nodes is missing; None to require --nodes.
     """
     from walklearn.graphs import as_graph, read_network
 
@@ -364,7 +364,7 @@ def described_graph(
 
 
 def encoding_of(schema: Schema, others: Sequence[str] = ()) -> Encoding:
-    """Return the encoding of the columns of a schema; others: those that its "*" stands for."""
+    """Return the encoding of a schema's columns; `others` are the columns that "*" stands for."""
     named = dict.fromkeys([*(name for name in schema.columns if name != OTHERS), *others])
     return Encoding(tuple(column for name in named if (column := schema.of_column(name))))
 
@@ -377,7 +377,7 @@ def plan_without_rows(
     classes: int | None,
     options: dict[str, Any],
 ) -> FitPlan:
-    """Return the plan that follows from public facts; classes: None to predict numbers."""
+    """Return the plan that follows from public facts; `classes` is None for regression."""
     from walklearn.fitting.request import loss_of
     from walklearn.fitting.resolve import advise
     from walklearn.privacy import PrivacySettings, PublicFacts

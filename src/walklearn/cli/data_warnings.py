@@ -1,6 +1,6 @@
-"""Notes on what looks like a mistake in the data, and errors for what cannot be intended.
+"""Warnings about columns and labels that look like mistakes.
 
-A wrong column or wrong labels would otherwise give a worthless model and exit code 0.
+Without them, a wrong column or wrong labels would give a worthless model and exit code 0.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from walklearn.wording import listed
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
 
-MANY_CATEGORIES = 20  # a column of text with more may name owners of rows
-MANY_COLUMNS = 500  # with more, notes would be too many to read
-FEW_ROWS = 20  # with fewer, numbers may all differ by chance
-NEARLY_ALL = 0.9  # of the rows: owners of rows are fewer
+MANY_CATEGORIES = 20  # a text column with at least this many may name the owners of rows
+MANY_COLUMNS = 500  # with more columns there would be too many notes to read
+FEW_ROWS = 20  # in this many rows, whole numbers may all differ by chance
+MAX_NODE_SHARE = 0.9  # of the rows: a node column has fewer distinct values
 _OWNERS = re.compile(
     r"(site|node|client|device|hospital|clinic|owner|centre|center|bank|branch|store|user|patient)"
     r"(e?s)?([ _-]?(id|code|key|name|number|no)s?)?",
@@ -41,7 +41,7 @@ def looks_like_owners(name: str) -> bool:
 
 
 def about_columns(table: Table, columns: tuple[str, ...], has_nodes: bool) -> list[str]:
-    """Return notes on features that perhaps should not be features."""
+    """Return notes on columns that are probably not features."""
     if len(columns) > MANY_COLUMNS:
         return []
     notes = (_about(name, table[name], has_nodes) for name in columns)
@@ -54,7 +54,7 @@ def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
         return []
     values = np.unique(nodes)
     measured = values.dtype.kind == "f" and bool((values != np.floor(values)).any())
-    if not measured and len(values) <= max(FEW_ROWS, NEARLY_ALL * len(nodes)):
+    if not measured and len(values) <= max(FEW_ROWS, MAX_NODE_SHARE * len(nodes)):
         return []
     looks = f"a row ID, with {len(values)} different values in {len(nodes)} rows"
     if measured:
@@ -66,7 +66,7 @@ def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
 
 
 def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
-    """Return notes on rows of one node that look like the rows of all nodes."""
+    """Return a note if the rows of one node look like the rows of all nodes."""
     why = list[str]()
     if plan.rows is not None and table.row_count >= plan.rows:
         why.append(f"it has {table.row_count} rows, the number of rows of all nodes in the plan")
@@ -102,9 +102,9 @@ def _about(name: str, cells: NDArray[Any], has_nodes: bool) -> str | None:
 
 
 def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | None:
-    """Return the problem of targets to test on, if there is one.
+    """Return a message if the targets of a test file do not fit the model, else None.
 
-    classes: those of training; empty if the target is a number.
+    classes: the classes of training; empty for regression.
     """
     cells = table[target]
     text = cells.dtype.kind not in "biuf"
@@ -120,10 +120,10 @@ def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | No
     labels, others = (listed(plain_texts(each)) for each in (np.unique(cells[strange]), known))
     return (
         f"{table.source}: column {target!r} has {labels} in {strange.sum()} of {len(cells)} rows, "
-        f"and the classes of the model are {others}. Write the labels as in the training rows."
+        f"but the classes of the model are {others}. Write the labels as in the training rows."
     )
 
 
 def plain_texts(labels: NDArray[Any]) -> list[str]:
-    """Return values as they are in a file: 1 instead of 1.0."""
+    """Return the values as text, with 1 for 1.0, as in most files."""
     return [f"{label:g}" if isinstance(label, float) else str(label) for label in labels.tolist()]

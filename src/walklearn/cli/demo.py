@@ -24,9 +24,9 @@ from walklearn.wording import aligned
 def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) -> None:
     """Compare the paper's walks, gossip and a walk with memory, in about a minute.
 
-    Uniform walk, weighted walk and asynchronous gossip run on 100 nodes (Erdős–Rényi, p = 0.3), for
-    data of high and low variance, each with a step constant tuned on other seeds. The uniform walk
-    with memory (updates.Saga) finds its own step. The picture shows high variance.
+    A uniform walk, a weighted walk and asynchronous gossip train on 100 nodes (Erdős–Rényi, p =
+    0.3), on data of high and of low variance. Their step constants are tuned on other seeds. The
+    uniform walk with memory (updates.Saga) finds its own step. The picture shows high variance.
     """
     from walklearn.studies.paper import figure2
 
@@ -50,7 +50,7 @@ def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) ->
     console.document |= {"out": str(out), "runs": runs}
     console.print(text)
     console.print(
-        f"\n{replicates} runs each; median and its confidence interval. The step constant c of "
-        "each method was best\non other seeds; memory finds its own step. Picture of variance 10: "
+        f"\nMedian of {replicates} runs with its confidence interval. The step constant c was "
+        "tuned on other seeds;\nthe walk with memory finds its own step. Picture of variance 10: "
         f"{out / 'comparison.png'}"
     )

@@ -13,14 +13,14 @@ from walklearn.cli.console import Console, csv_text, with_console
 TARGET, CLASSES = "diagnosis", ("benign", "malignant")
 ROWS_OF = {"oslo": 120, "lima": 100, "cairo": 80, "osaka": 60, "quebec": 40}
 EDGES = ("oslo lima", "lima cairo", "cairo osaka", "osaka quebec", "quebec oslo", "lima osaka")
-TESTED = 100  # of the 569 patients; the rest is published
+TEST_ROWS = 100  # of the 569 patients; those in no other file are published
 _SCHEMA = """\
-# The columns to learn from, and their public scales: those of the {count} patients in
-# published.csv, none of whom is in the file of a hospital.
+# The columns to learn from, and their public scales. The scales come from the {count} patients in
+# published.csv, who are in no hospital's file.
 """
 _NEXT = """\
-{folder} has the patients of {count} hospitals: patients.csv (all of them, with their site) and
-sites/ (a file for each), test.csv, edges.txt, and what is public: published.csv, schema.toml,
+{folder} has the patients of {count} hospitals: patients.csv (all patients, with their site), sites/
+(one file per hospital), test.csv, edges.txt, and the public files published.csv, schema.toml and
 plan.toml. Next:
 
   cd {folder}
@@ -44,8 +44,8 @@ The commands after node init: docs/network.md."""
 def example(name: str, folder: Path | None, console: Console) -> None:
     """Write the example NAME to DIR: rows of each site, edges, a schema and a plan.
 
-    The 500 patients, and 69 whose numbers are public, are those of scikit-learn's breast cancer
-    data, which are real. They were assigned to hospitals at random.
+    The patients are real: they come from scikit-learn's breast cancer data. 500 of them are
+    assigned to hospitals at random, and 69 serve as published data.
 
     \b
     Examples:
@@ -59,7 +59,7 @@ def example(name: str, folder: Path | None, console: Console) -> None:
     features, rows = _patients()
     (folder / "sites").mkdir(parents=True, exist_ok=True)
     header = [*features, TARGET]
-    test, rows = rows[:TESTED], rows[TESTED:]
+    test, rows = rows[:TEST_ROWS], rows[TEST_ROWS:]
     _write(folder / "test.csv", csv_text(header, test))
     owned = list[list[Any]]()
     for site, count in ROWS_OF.items():

@@ -22,8 +22,9 @@ SUFFIXES = {".onnx": "ONNX", ".joblib": "a scikit-learn estimator"}
 def export(model: Path, out: Path, force: bool, console: Console) -> None:
     """Write the model directory MODEL to the file OUT, in the format of its suffix.
 
-    OUT.onnx is ONNX, which servers and other languages run. OUT.joblib is a fitted scikit-learn
-    estimator for joblib.load. Like every pickle, load it only if you trust it.
+    OUT.onnx is an ONNX model, which runs on inference servers and in other languages. OUT.joblib
+    is a fitted scikit-learn estimator for joblib.load; load it only if you trust its source, as it
+    is a pickle.
 
     \b
     Examples:
@@ -40,10 +41,7 @@ def export(model: Path, out: Path, force: bool, console: Console) -> None:
     if out.suffix == ".onnx":
         content = trained.to_onnx().SerializeToString()
     else:
-        estimator, buffer = (
-            trained.to_sklearn(),
-            io.BytesIO(),
-        )
+        estimator, buffer = trained.to_sklearn(), io.BytesIO()
         import joblib  # installed with scikit-learn
 
         joblib.dump(estimator, buffer)

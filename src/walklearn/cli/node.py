@@ -1,4 +1,4 @@
-"""`walklearn node`: make a node, meet neighbours, run, look, take the model."""
+"""`walklearn node`: create a node, add neighbours, run it, print its status and its model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from walklearn.wording import often, plural
 if TYPE_CHECKING:
     from walklearn.node.disk.creation import Created
 
-# Threads of the linear algebra gain nothing on one node's rows, and many nodes on one machine
-# would keep each other waiting. It is read when NumPy is loaded, which is not yet.
+# Several threads of linear algebra gain nothing on one node's rows, and many nodes on one machine
+# would compete for cores. NumPy reads the variable when it is imported, which happens later.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
@@ -28,7 +28,7 @@ _directory = click.argument("directory", type=click.Path(path_type=Path))
 
 @click.group()
 def node() -> None:
-    """Take part in a network: one node beside its own data, with no server anywhere.
+    """Take part in a network, with one node next to its own data and no server.
 
     \b
     Examples:
@@ -63,13 +63,13 @@ def init(
     directory: Path, plan: Path, data: Path, listen: str, address: str, name: str | None,
     budget: tuple[float, float] | None, accept_unprotected: bool, console: Console,
 ) -> None:  # fmt: skip
-    """Make the node DIRECTORY: check the rows against the plan, make a key, draw the release.
+    """Create the node DIRECTORY: check the rows against the plan, create a key, draw the release.
 
-    The release is drawn once and kept: making the same node anew and drawing again would let
-    neighbours average the noise away.
+    The release is drawn once and stored. A second draw for the same rows would allow neighbours to
+    average the noise away.
 
-    Each node is charged to the owner's record, ~/.local/state/walklearn/record.sqlite (or below
-    $XDG_STATE_HOME), before anything is drawn.
+    Each node is charged to the owner's record before any noise is drawn. The record is
+    ~/.local/state/walklearn/record.sqlite, or under $XDG_STATE_HOME.
     """
     from walklearn.cli.data_warnings import about_one_nodes_rows
     from walklearn.node.disk.creation import limited_claim
@@ -101,9 +101,9 @@ def init(
 @_directory
 @with_node_extra
 def invite(directory: Path, console: Console) -> None:
-    """Print the line that neighbours add with `walklearn node peer`.
+    """Print this node's invite, which neighbours add with `walklearn node peer`.
 
-    Send it over any channel and compare the fingerprint over another, by telephone for example.
+    Send it over any channel, and compare the fingerprint over another, such as the telephone.
     """
     from walklearn.node.wire.identity import for_eyes
 
@@ -120,7 +120,7 @@ def invite(directory: Path, console: Console) -> None:
 @click.option("--remove", metavar="NAME", help="Remove this neighbour.")
 @with_node_extra
 def peer(directory: Path, invite: str | None, remove: str | None, console: Console) -> None:
-    """Add the neighbour of INVITE, or remove one; a running node follows within a second.
+    """Add the neighbour in INVITE, or remove one; a running node notices it within a second.
 
     Both sides must add each other. Without INVITE, list the neighbours.
     """
@@ -128,16 +128,16 @@ def peer(directory: Path, invite: str | None, remove: str | None, console: Conso
 
     opened = wl.node.NodeDirectory(directory)
     if invite is not None and remove is not None:
-        raise ValueError("add a neighbour or remove one, not both. Leave out INVITE or --remove.")
+        raise ValueError("INVITE adds a neighbour and --remove removes one. Pass one of them.")
     if invite is not None:
         added = opened.add_peer(invite)
-        place = f"at {added.address}" if added.address else "that will dial this node"
+        place = f"at {added.address}" if added.address else "which will dial this node"
         console.document["added"] = _peer_facts(added)
         console.print(f"{added.name} {place}, fingerprint {for_eyes(added.fingerprint)}")
     elif remove is not None:
         opened.remove_peer(remove)
         console.document["removed"] = remove
-        console.print(f"{remove} is no neighbour any more.")
+        console.print(f"Removed the neighbour {remove}.")
     else:
         console.document["neighbours"] = [_peer_facts(each) for each in opened.neighbours()]
         for each in opened.neighbours():
@@ -149,9 +149,9 @@ def peer(directory: Path, invite: str | None, remove: str | None, console: Conso
 @click.argument("roster", type=click.Path(path_type=Path, dir_okay=False))
 @with_node_extra
 def join(directory: Path, roster: Path, console: Console) -> None:
-    """Take the neighbours from ROSTER, signed as the plan says; a running node follows.
+    """Take the neighbours from ROSTER, which the plan's roster signer has signed.
 
-    Neighbours pass a newer roster on by themselves.
+    A running node notices it. Later versions of the roster reach the node from its neighbours.
     """
     opened = wl.node.NodeDirectory(directory)
     joined = opened.join(roster.read_bytes())
@@ -173,9 +173,9 @@ def join(directory: Path, roster: Path, console: Console) -> None:
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
               help="Default: info, with --quiet error, with --verbose debug.")  # fmt: skip
 @click.option("--linger-seconds", type=click.FloatRange(0), default=60.0, show_default=True,
-              help="Seconds to wait, after the end, for others to have the model.")  # fmt: skip
+              help="Seconds to wait at the end until neighbours have the model.")  # fmt: skip
 @click.option("--stop-seconds", type=click.FloatRange(0), default=20.0, show_default=True,
-              help="When stopped, seconds to try to hand the token over.")  # fmt: skip
+              help="Seconds to try to hand the token over when the node is stopped.")  # fmt: skip
 @click.option("--web", is_flag=True,
               help="Serve a page about this node on 127.0.0.1 and print its address.")  # fmt: skip
 @click.option("--web-port", type=click.IntRange(0, 65535), default=0,
@@ -193,8 +193,8 @@ def run(
 ) -> None:  # fmt: skip
     """Run the node until the plan's updates are done and its neighbours have the model.
 
-    Safe to stop (Ctrl-C, SIGTERM: the token is handed over first), to kill and to start again.
-    Log lines are JSON on standard error.
+    You may stop the node (Ctrl-C or SIGTERM; it hands the token over first), kill it, and start it
+    again at any time. Log lines are JSON on standard error.
     """
     from walklearn.node.process.service import run_node
     from walklearn.node.wire.identity import check_address
@@ -202,7 +202,7 @@ def run(
     if listen is not None:
         check_address(listen)
     if validation is not None and not web:
-        raise ValueError("--validation is for the page: say --web too.")
+        raise ValueError("--validation needs --web, because only the page shows it. Pass both.")
     options = wl.node.NodeOptions(
         listen, metrics_port, linger_seconds, stop_seconds, stay=serve,
         web_port=web_port if web else None, validation=validation, announce=console.announce,
@@ -217,16 +217,16 @@ def run(
 @node.command("start-walk")
 @_directory
 @click.option("--resume", is_flag=True,
-              help="Resume from the newest model here: the holder is gone.")  # fmt: skip
+              help="Continue from this node's newest model: the holder is gone.")  # fmt: skip
 @click.option("--force", is_flag=True,
-              help="Start anew although neighbours report a walk never here.")  # fmt: skip
+              help="Start although neighbours report a walk that this node never saw.")  # fmt: skip
 @click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS",
               help="Seconds to wait for a node that is starting.")  # fmt: skip
 @with_node_extra
 def start_walk(
     directory: Path, resume: bool, force: bool, wait_seconds: float, console: Console
 ) -> None:
-    """Start the walk at this node, which must be running. One node does this, once."""
+    """Start the walk at this node, which must be running. Do this once, at one node only."""
     from walklearn.node.process.control import NotRunningError, send_command
 
     wl.node.NodeDirectory(directory)
@@ -252,7 +252,7 @@ def start_walk(
 def status(directory: Path, watch: bool, console: Console) -> None:
     """Print this node's progress, its neighbours and the total privacy loss."""
     if watch and (console.as_json or console.quiet):
-        raise click.UsageError("--watch is for people who look on: leave it out.")
+        raise click.UsageError("--watch needs a screen. Leave it out with --json and --quiet.")
     opened = wl.node.NodeDirectory(directory)
     while True:
         console.document = status_of(opened)
@@ -271,14 +271,14 @@ def status(directory: Path, watch: bool, console: Console) -> None:
 @click.option("--force", is_flag=True, help="Overwrite an existing model.")
 @with_node_extra
 def model(directory: Path, out: Path, force: bool, console: Console) -> None:
-    """Write the newest model this node has seen, or the final one, as a model directory.
+    """Write this node's newest model, which is the final one at the end, as a model directory.
 
-    `walklearn predict` and `walklearn export` take it.
+    `walklearn predict` and `walklearn export` read it.
     """
     opened = wl.node.NodeDirectory(directory)
     trained, final = wl.node.newest_model(opened)
     trained.save(out, overwrite=force)
-    which = "the final model" if final else "not final yet: the newest model seen here"
+    which = "the final model" if final else "the newest model of this node (not final yet)"
     console.document |= {"out": str(out), "final": final, "updates": trained.updates}
     console.print(f"{out}: {which}, {plural(trained.updates, 'update')}.")
     if final:
@@ -300,18 +300,18 @@ def _describe(created: Created, facts: dict[str, Any]) -> str:
     if created.outside:
         lines.append("L_i lies outside the public bounds and was moved to them before its release.")
     if created.release.mechanism is not None:
-        lines.append(f"released once, for good: {created.release.importance:.6g}")
+        lines.append(f"released importance: {created.release.importance:.6g} (drawn only once)")
     if created.constant:
         lines.append(
-            "warning: by this mechanism, bounds, ε and δ almost every release is the same number, "
-            "so the weighted walk is a uniform one: agree on another mechanism or narrower bounds."
+            "warning: with this mechanism, these bounds, ε and δ, nearly all releases are equal, "
+            "so the weighted walk is uniform. Agree on another mechanism or narrower bounds."
         )
     if created.release.noise is not None:
         lines.append(
             f"its rows influence the model at most {often(created.release.may_contribute)}."
         )
     if created.reused:
-        lines.append("These rows were released before: the same R_i is released again, at no cost.")
+        lines.append("These rows have a release already; the node uses the same R_i, at no cost.")
     lines += claim_lines(facts)
     lines.append(f"next: walklearn node invite {path}")
     return "\n".join(lines)

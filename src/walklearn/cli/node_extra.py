@@ -1,4 +1,4 @@
-"""Shared parts of the commands about nodes: the extra that they need, and their errors."""
+"""Decorator of the node commands: it checks their extra and reports their errors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from walklearn.extras import extra
 
 
 def with_node_extra(command: Callable[..., None]) -> Callable[..., None]:
-    """Name the extra of a missing package, and report errors of the store as user errors.
+    """Wrap a command with `with_console`, and also report errors of nodes as user errors.
 
-    The rest is that of every command (`with_console`).
+    If a package is missing, the error names the extra that installs it.
     """
     return _node_errors()(with_console(command))
 
@@ -30,4 +30,4 @@ def _node_errors() -> Iterator[None]:
     except (StoreError, NotRunningError, NotAnsweringError) as error:
         raise BadInput(str(error)) from error
     except DiskError as error:
-        raise click.ClickException(f"the disk fails: {error}") from error
+        raise click.ClickException(f"the disk failed: {error}") from error

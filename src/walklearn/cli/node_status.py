@@ -33,7 +33,7 @@ def status_page(now: dict[str, Any]) -> str:
         f"newest model: {now['updates']} of {now['of']} updates{end}",
     ]
     if now.get("token_seconds") is not None and not now["holds_token"]:
-        lines.append(f"token: here {now['token_seconds']:g} s ago, last with {now['last_holder']}")
+        lines.append(f"token: left {now['token_seconds']:g} s ago, last with {now['last_holder']}")
     if now.get("stalled"):
         lines.append(f"no progress for {now['moved_seconds']:g} s")
     if now.get("may_contribute") is not None:
@@ -62,7 +62,7 @@ def claim_lines(now: Mapping[str, Any]) -> list[str]:
     elif "privacy" in now:
         lines.append(f"this plan: {now['privacy']}")
     if "all_runs" in now:
-        lines.append(f"total over all runs on any of these rows, {now['all_runs']}")
+        lines.append(f"all runs on any of these rows: {now['all_runs']}")
     return lines
 
 

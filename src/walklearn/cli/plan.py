@@ -1,4 +1,4 @@
-"""`walklearn plan`: make the plan that all nodes of a network share, check one, explain it."""
+"""`walklearn plan`: make, check and explain the plan that all nodes of a network share."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _NEW_OPTIONS = [
                  help="TOML file with the columns to learn from and their public scales; "
                       "`walklearn schema` writes a template."),
     click.option("--features", metavar="A,B",
-                 help="Columns that '*' of the schema stands for."),
+                 help="Columns that the schema's entry '*' stands for."),
     click.option("--target", required=True, help="Column to predict."),
     click.option("--classes", metavar="A,B",
-                 help="Values of the target. Default: it is a number."),
+                 help="Values of the target. Default: none, the target is a number."),
     TARGET_SCALE,
     click.option("--nodes", type=click.IntRange(1),
                  help="Number of nodes. Default: that of the edge list."),
@@ -45,10 +45,10 @@ _NEW_OPTIONS = [
     *TOTAL_OPTIONS,
     PENALTY,
     click.option("--updates", type=click.IntRange(1),
-                 help="Number of updates. Default: as ε allows; without ε, 400 per node, and at "
-                      "least 5000."),
+                 help="Number of updates. Default without ε: 400 per node, and at least 5000. With "
+                      "ε it follows from ε."),
     click.option("--slowest-answer", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-                 help="Largest answer time of a node, from which the timeouts follow. Default: "
+                 help="Maximum answer time of a node, which determines the timeouts. Default: "
                       "nodes measure it."),
     click.option("--roster-signer", metavar="FINGERPRINT",
                  help="Fingerprint of the roster signer: `walklearn node roster new` prints it."),
@@ -62,7 +62,7 @@ _NEW_OPTIONS = [
 
 @click.group()
 def plan() -> None:
-    """Make, check and explain a plan, the agreement of all nodes before the first token walks.
+    """Make, check and explain a plan: the settings on which all nodes agree before training.
 
     \b
     Examples:
@@ -120,11 +120,11 @@ def check(plan: Path, data: tuple[Path, ...], console: Console) -> None:
     console.print(f"{plan} can be used:\n")
     _explain(read, console)
     for path, count in rows.items():
-        console.print(f"{path}: {plural(count, 'row')}, all of which fit.")
+        console.print(f"{path}: {plural(count, 'row')}, which all fit the plan.")
 
 
 def plan_from(**given: Any) -> str:
-    """Return the text of a plan, from options of `walklearn plan new`; missing ones are None."""
+    """Return the text of a plan; `given` are options of `walklearn plan new`, others are None."""
     from walklearn.cli.plan_text import text_of
     from walklearn.privacy.settings import declared_lengths
     from walklearn.tables.schema import OTHERS, Schema, from_rows_message

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from walklearn.tables.encoding import Encoding
     from walklearn.tables.target_scale import TargetScale
 
-# With memory these updates left a gap f(w) − f* of at most 5e-6 on breast cancer data with 10 and
-# with 30 features, diabetes and digits, over 2, 5, 20 and 100 nodes (columns of spread 1, penalty
-# 0.001; a smaller one needs more). L̂ falls slowly on few nodes, which need the minimum.
-VISITS, MIN_UPDATES = 400, 5000
-FEW_VISITS = 20
-MANY_NODES = 6  # from here on a roster saves work
+# With memory, this many updates left a gap f(w) − f* of at most 5e-6 on breast cancer data (10 and
+# 30 features), diabetes and digits, over 2, 5, 20 and 100 nodes (columns of spread 1, penalty
+# 0.001; a smaller penalty needs more). On few nodes L̂ falls slowly, so there is a minimum.
+VISITS_PER_NODE, MIN_UPDATES = 400, 5000
+MIN_VISITS = 20  # fewer visits per node get a note
+MANY_NODES = 6  # with more nodes a roster saves work
 _HEADER = """\
-# The agreement of all nodes: give each of them this file.
+# The plan that all nodes share: give this file to each of them.
 # `walklearn plan check` explains it; docs/network.md lists every key.
 """
 _COMMENTS = {
     "rows": "of all nodes together, approximately; public",
     "target_scale": "public; nodes train on (target - centre) / spread",
     "aggregate": "every row has the same weight",
-    "updates": "of the token in all",
-    "average": "under noise the last model is the best",
+    "updates": "in total, over all nodes",
+    "average": "with noise, the last model is better than an average",
     "model": "unprotected: ε = ∞",
     "epsilon": "the total for everything that leaves a node; clip and noise follow",
     "max_contributions": "of each node to the model",
@@ -46,7 +46,7 @@ def default_updates(nodes: int) -> int:
     >>> default_updates(5), default_updates(100)
     (5000, 40000)
     """
-    return max(VISITS * nodes, MIN_UPDATES)
+    return max(VISITS_PER_NODE * nodes, MIN_UPDATES)
 
 
 def text_of(
@@ -147,8 +147,8 @@ def _privacy(plan: Plan) -> str:
         return f"{plan.claim}. {UNPROTECTED_MODEL} {accept}"
     noise = plan.budget_plan.noise
     return (
-        f"{plan.claim}. A gradient is clipped to {noise.clip:.3g} and gets noise of "
-        f"{noise.noise_multiplier:.3g} times that; a node's rows influence the model at most "
+        f"{plan.claim}. Gradients are clipped to {noise.clip:.3g}, and the noise is "
+        f"{noise.noise_multiplier:.3g} times as large; a node's rows influence the model at most "
         f"{often(noise.max_contributions)}. {about_noise(plan.budget_plan)}"
     )
 
@@ -176,13 +176,14 @@ def notes(plan: Plan) -> list[str]:
     is_open = not plan.privacy.protects_model and not plan.reveals_rows
     remarks = {
         f"{plan.updates} updates are about {visits:.2g} visits of each of {plan.nodes} nodes, too "
-        "few for most data. Raise updates.": visits < FEW_VISITS,
-        'nothing is protected, so update = "saga" without step_size can be used, which converges '
-        "to the minimiser.": is_open and plan.memory is None,
+        "few for most data. Raise updates.": visits < MIN_VISITS,
+        'nothing is protected, so the nodes can use update = "saga" without a step_size, which '
+        "converges to the minimiser.": is_open and plan.memory is None,
         f"these columns are not scaled: {', '.join(plain[:3])}{', …' if plain[3:] else ''}. If "
-        "their sizes differ, declare a centre and spread of each.": bool(plain),
-        f"among {plan.nodes} nodes a roster saves work. Add the line roster_signer = … of "
-        "`walklearn node roster new`.": plan.roster_signer is None and plan.nodes > MANY_NODES,
+        "their magnitudes differ, declare a centre and spread of each.": bool(plain),
+        f"with {plan.nodes} nodes a roster saves work. Add the line roster_signer = … that "
+        "`walklearn node roster new` prints.": plan.roster_signer is None
+        and plan.nodes > MANY_NODES,
         "without a penalty, a model that separates the classes grows without bound. Use penalty = "
         "0.001.": plan.penalty == 0.0 and isinstance(plan.domain, Everywhere),
     }

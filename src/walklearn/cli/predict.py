@@ -26,11 +26,11 @@ def predict(
     model: Path, data: Path, out: Path | None, proba: bool, delimiter: str | None, force: bool,
     console: Console,
 ) -> None:  # fmt: skip
-    """Predict with the model directory MODEL for each row of the file DATA.
+    """Predict each row of the file DATA with the model in the directory MODEL.
 
     DATA needs the columns that the model was trained with, in any order; other columns are
-    ignored. The output is CSV, a line for each row. If DATA also has the target, the accuracy (or
-    R²) is printed on standard error.
+    ignored. The output is CSV with a line per row. If DATA also has the target, the accuracy or R²
+    is printed on standard error.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def predict(
         console.log(f"{out}: {plural(len(predicted), 'prediction')}.")
     console.document["rows"] = len(predicted)
     if trained.target in table:
-        with suppress(DataError):  # new rows may have an empty column for the target
+        with suppress(DataError):  # the target column of new rows may be empty
             wrong = unknown_labels(table, trained.target, np.array(trained.classes or ()))
             if wrong is not None:
                 console.note(f"the predictions cannot be scored. {wrong}")

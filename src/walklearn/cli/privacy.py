@@ -61,7 +61,7 @@ def calibrate(
         f"{document['mechanism']}\n"
         f"  delta at epsilon = {format_upper(epsilon)}:  {format_upper(document['delta'])}\n"
         f"  epsilon at delta = {format_upper(delta)}:  {format_upper(document['epsilon'])}\n"
-        f"  a value of {middle:g} is released with mean {document['mean']:.4g} and standard "
+        f"  releases of the value {middle:g} have mean {document['mean']:.4g} and standard "
         f"deviation {document['standard_deviation']:.4g}\n"
         "Compare it with other mechanisms: walklearn privacy compare"
     )
@@ -81,7 +81,7 @@ def compare(epsilon: float, delta: float, bounds: tuple[float, float], console: 
             "mechanism": row.kind,
             "feasible": row.mechanism is not None,
             "noise": row.mechanism and row.mechanism.noise,
-            "raw_error": row.raw_error,  # null where infeasible, as NaN is in JSON
+            "raw_error": row.raw_error,  # NaN if infeasible, which becomes null in JSON
             "shrunk_error": row.shrunk_error,
             "reason": row.reason,
         }
@@ -99,8 +99,8 @@ def compare(epsilon: float, delta: float, bounds: tuple[float, float], console: 
 def plot(bounds: tuple[float, float], out: Path, console: Console) -> None:
     """Draw the paper's Figure 1 for these bounds: δ against ε, and θ against ε.
 
-    Left: δ of the Gamma mechanism by the paper's lemma (dashed) and exactly (solid), with the
-    lower bound for all noise. Right: the smallest θ for δ = 0.06, 0.08 and 0.1.
+    Left: δ of the Gamma mechanism, by the paper's lemma (dashed) and exact (solid), and its lower
+    bound over all θ. Right: the smallest θ for δ = 0.06, 0.08 and 0.1.
     """
     from walklearn.studies.paper import figure1
     from walklearn.studies.report.pictures import draw
@@ -123,8 +123,9 @@ def attack(
 ) -> None:
     """Recover rows from consecutive tokens, with and without protection.
 
-    A uniform walk on a random graph is simulated, and the observer sees every token. The protection
-    is (ε, δ) for all rows of a node, with contributions clipped to 1 and at most 20 per node.
+    The command simulates a uniform walk on a random graph and an attacker who sees every token. The
+    protection is (ε, δ) for all rows of a node, with at most 20 contributions per node, clipped
+    to 1.
     """
     graph = wl.graphs.erdos_renyi(nodes, min(1.0, 8 / nodes), seed=seed, connected="retry")
     X, y = wl.datasets.two_gaussians(nodes, dimension=10, seed=seed)
@@ -165,21 +166,21 @@ def audit(
 ) -> None:
     """Search for evidence against a privacy claim, by running the code that draws the noise.
 
-    The audit prints lower bounds on δ and ε beside the claim, and the largest ε that it could
-    have refuted. It also tests at least 1,000 releases for noise that is missing, too small or
-    repeated, and symmetric noise also for a lost sign and for dependence. Without --seed it runs
-    the code of real releases.
+    The audit prints lower bounds on δ and ε next to the claim, and the largest ε that it could have
+    refuted. It also tests at least 1,000 releases for noise that is missing, too small or repeated,
+    and symmetric noise for one-sided or dependent draws. Without --seed it runs the code of real
+    releases.
 
-    With --walk it audits a node's contributions to the model, in a fit and in a network: it runs
-    many walks on two data sets that differ in one row, as observed by a neighbour with access to
+    With --walk it audits a node's contributions to the model, in a fit and in a network. It runs
+    many walks on two data sets that differ in one row, and looks at them as a neighbour that sees
     every model.
 
-    Exit code 1 if the claim is refuted.
+    The exit code is 1 if the claim is refuted.
     """
     if of_walk:
         _audit_walk(console, **options)
     if bounds is None:
-        raise ValueError("an audit needs --bounds LO HI, or --walk. Pass one of them.")
+        raise ValueError("an audit needs --bounds LO HI or --walk. Pass one of them.")
     target = {"epsilon": options["epsilon"], "delta": options["delta"]}
     audited = wl.privacy.calibrate(options["mechanism"], **target, bounds=bounds)
     settings = {name: options[name] for name in ("samples", "confidence", "seed")}

@@ -17,8 +17,8 @@ from walklearn.cli.console import Console, with_console
 def report(results: tuple[Path, ...], out: Path | None, console: Console) -> None:
     """Draw the stored RESULTS as one HTML page, without computing them again.
 
-    RESULTS are directories of studies that `walklearn run` or `reproduce` wrote, or directories
-    that contain several of them. The page needs no network.
+    RESULTS are study directories that `walklearn run` or `walklearn reproduce` wrote, or
+    directories that contain several of them. The page works offline.
 
     \b
     Examples:
@@ -30,7 +30,7 @@ def report(results: tuple[Path, ...], out: Path | None, console: Console) -> Non
 
     if out is None:
         if len(results) > 1:
-            raise click.UsageError("several RESULTS need --out, the page to write")
+            raise click.UsageError("several RESULTS need --out. Pass the page to write.")
         out = results[0] / "report.html"
     written = write_report(results, out, shipped_texts())
     console.document["report"] = str(written)

@@ -15,7 +15,8 @@ from walklearn.cli.run import WORKERS, run_to_end
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--quick", is_flag=True, help="Use fewer instances and updates: each under a minute.")
+@click.option("--quick", is_flag=True,
+              help="Use fewer instances and updates: under a minute for each.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
               show_default=True, help="Directory for tables, pictures and the page.")  # fmt: skip
 @with_options(WORKERS)
@@ -25,12 +26,12 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's figures, judge its claims, and run further experiments.
 
-    NAMES are any of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for both), slope,
+    NAMES are any of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for a and b), slope,
     bounds, heterogeneous, map, topologies, price, communication, memory, memory-private, real-data.
     Default: all.
 
-    Each gets a directory in OUT with its tables and its picture (PNG and SVG). OUT/report.html
-    shows everything in OUT. Finished parts are not computed again.
+    Each of them gets a directory in OUT with its tables and its picture (PNG and SVG).
+    OUT/report.html shows all results in OUT. Finished parts are not computed again.
 
     \b
     Examples:
@@ -69,7 +70,7 @@ def reproduce(
 
 
 def _check(names: list[str], out: Path, **workers: Any) -> None:
-    """Refuse missing packages and old results before minutes are spent."""
+    """Refuse missing packages and results of another version before the long run starts."""
     from walklearn.extras import package
     from walklearn.studies.pools import check_engine
 
@@ -78,11 +79,11 @@ def _check(names: list[str], out: Path, **workers: Any) -> None:
     check_engine(**workers)
     for name in names:
         if (out / name / "about.json").exists():
-            wl.studies.Results.open(out / name)  # not if another version wrote it
+            wl.studies.Results.open(out / name)  # fails if another version wrote it
 
 
 def _shown(chosen: list[str], out: Path, console: Console) -> list[str]:
-    """Return the names of all results in `out`, since the page replaces an earlier one."""
+    """Return the names of all results in `out`; the new page shows earlier results, too."""
     from walklearn.studies.paper.catalogue import NAMES
 
     stored = {file.parent.name for file in out.glob("*/about.json")}
@@ -97,5 +98,6 @@ def _is_drawable(folder: Path, console: Console) -> bool:
     except wl.studies.ResultsError as error:
         console.print(f"Note: not on the page: {error}")
         return False
-    has_rows = results.finished_count > 0 or not results.about["cells"]  # computed: without cells
+    # Computed results, which are not simulated, have no cells.
+    has_rows = results.finished_count > 0 or not results.about["cells"]
     return has_rows and results.about["study"] == folder.name

@@ -1,10 +1,10 @@
-"""`walklearn train --resume`: continue an interrupted training from its stored model.
+"""`walklearn train --resume`: continue an interrupted training from its saved model.
 
-The token begins with the stored model and the number of its updates, on the same graph; all other
-options must equal those of the first command. With memory the token first collects the gradients of
-all nodes and then converges to the minimiser, as without the interruption. The paper's update
-continues with its next steps. A private training cannot be resumed: its claim depends on how often
-each node contributed to the model, and the model does not store that.
+The token starts with the saved model and its number of updates, on the same graph. All other
+options must equal those of the first command. With memory, the token first collects the gradients
+of all nodes and then converges to the same minimiser. The paper's update continues with its next
+step size. A private training cannot be resumed: its claim depends on how often each node
+contributed, and the model does not store that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRIVATE = (
 
 
 def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
-    """Return the seed of a random graph: --seed, that of the training in OUT, or a new one."""
+    """Return the seed of a random graph: --seed, the seed stored in OUT, or a new one."""
     from walklearn.models import Model
 
     if seed is None and resume:
@@ -39,15 +39,15 @@ def graph_seed(out: Path, resume: bool, seed: int | None) -> int:
 def load_interrupted(
     out: Path, estimator: RandomWalk, rows: Rows, options: dict[str, Any]
 ) -> Model:
-    """Load the model in OUT into the estimator, and return it; refuse a different command."""
+    """Load the model in OUT into the estimator; refuse options that differ from its training."""
     from walklearn.models import Model
 
     if estimator.epsilon is not None or estimator.model_privacy is not None:
         raise ValueError(PRIVATE)
     if options["test_fraction"] is not None and options["seed"] is None:
         raise ValueError(
-            "--resume with --test-fraction needs the --seed of the first command, which chose the "
-            "rows to test on. Use --test, or start a new training with --force."
+            "--resume with --test-fraction needs a --seed, which selects the same test rows again. "
+            "Pass the --seed of the first command, or start a new training with --force."
         )
     model = Model.load(out)
     if any(each["mechanism"] != IN_THE_CLEAR for each in model.ledger.get("releases", ())):
@@ -65,8 +65,8 @@ def load_interrupted(
         steps = options[name]
         if steps is not None and steps <= model.updates:
             raise ValueError(
-                f"--{name.replace('_', '-')} {steps} includes earlier updates, and the model in "
-                f"{out} has made {model.updates}. Use a larger number, or leave it out."
+                f"--{name.replace('_', '-')} {steps} counts earlier updates, and the model in "
+                f"{out} already has {model.updates}. Use a larger number, or leave it out."
             )
         estimator.set_params(**{name: None if steps is None else steps - model.updates})
     estimator.resume_from(model)

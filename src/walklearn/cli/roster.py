@@ -1,4 +1,4 @@
-"""`walklearn node roster`: the list of participants that the roster signer signs."""
+"""`walklearn node roster`: create, change and print the signed list of participants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def roster() -> None:
               help="Approximate number of neighbours of each participant; even.")  # fmt: skip
 @with_node_extra
 def new(roster: Path, degree: int, console: Console) -> None:
-    """Make a roster signer's key and an empty roster; print the line that the plan needs."""
+    """Create a signing key and an empty roster, and print the line for the plan."""
     from walklearn.node.disk.roster_signer import key_file, new_roster
 
     made = new_roster(roster, degree)
@@ -43,9 +43,7 @@ def new(roster: Path, degree: int, console: Console) -> None:
         "key": str(key_file(roster)),
         "roster_signer": signer,
     }
-    console.print(
-        f"{roster} is for everybody, {key_file(roster)} private to its signer. Add to the plan:"
-    )
+    console.print(f"{roster} is public. Keep {key_file(roster)} secret. Add this line to the plan:")
     console.print(f'roster_signer = "{signer}"')
 
 
@@ -54,25 +52,25 @@ def new(roster: Path, degree: int, console: Console) -> None:
 @click.argument("invites", nargs=-1)
 @click.option("--remove", multiple=True, metavar="NAME", help="Remove this participant.")
 @click.option("--edge", "edges", type=(str, str), multiple=True, metavar="NAME NAME",
-              help="Make these two neighbours. Given edges replace the rule.")  # fmt: skip
+              help="Make these two neighbours. With --edge, --degree is not used.")  # fmt: skip
 @with_node_extra
 def add(
     roster: Path, invites: tuple[str, ...], remove: tuple[str, ...], edges: tuple[tuple[str, str]],
     console: Console,
 ) -> None:  # fmt: skip
-    """Add the participants of INVITES, or give them their new address, and sign the roster.
+    """Add the participants in INVITES, or update their addresses, and sign the roster.
 
-    Compare each fingerprint with its owner: the roster vouches for them to everybody.
+    Compare each fingerprint with its owner first: all participants trust the keys in the roster.
     """
     from walklearn.node.disk.roster_signer import change_roster
 
-    found = [wl.node.Invite.decode(line).verify() for line in invites]
-    if not (found or remove or edges):
-        raise ValueError("nothing to add: give invites, --edge or --remove.")
+    new_invites = [wl.node.Invite.decode(line).verify() for line in invites]
+    if not (new_invites or remove or edges):
+        raise ValueError("there is nothing to change. Pass INVITES, --edge or --remove.")
 
     def change(old: wl.node.Roster) -> wl.node.Roster:
         changed = old.without(*remove) if remove else old
-        changed = changed.with_participants(*found) if found else changed
+        changed = changed.with_participants(*new_invites) if new_invites else changed
         return changed.with_edges(*edges) if edges else changed
 
     _show(change_roster(roster, change), console)
@@ -115,4 +113,4 @@ def _show(roster: wl.node.Roster, console: Console) -> None:
     if roster.former:
         console.print(f"former participants: {', '.join(each.name for each in roster.former)}")
     if roster.parts > 1:
-        console.print(f"The graph has {roster.parts} pieces, so the walk cannot reach every node.")
+        console.print(f"The graph has {roster.parts} components: the walk cannot reach all nodes.")

@@ -14,7 +14,8 @@ from walklearn.cli.data_options import with_options
 from walklearn.cli.user_errors import BadInput
 from walklearn.wording import plural
 
-MAX_LINES, MAX_NOTES = 40, 3  # of a table; of a study without --verbose
+MAX_LINES = 40  # of a table of verdicts
+MAX_NOTES = 3  # printed for a study without --verbose
 
 # fmt: off
 WORKERS = [
@@ -30,7 +31,7 @@ WORKERS = [
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
-              show_default=True, help="Directory that gets one for the study.")  # fmt: skip
+              show_default=True, help="Directory in which the study gets its own.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Run the smaller version that the study describes.")
 @with_options(WORKERS)
 @with_console
@@ -51,9 +52,9 @@ def run(study: Path, out: Path, quick: bool, console: Console, **workers: Any) -
     described = wl.studies.Study.read(study)
     results = run_to_end(described.quick() if quick else described, out, console, **workers)
     verdicts = results.verdicts()
-    if len(verdicts) > MAX_LINES:  # a line for each claim
+    if len(verdicts) > MAX_LINES:  # then one line per claim
         console.print_table(findings.HEADER, findings.tally(results.study.name, verdicts))
-    elif not verdicts.empty:  # a line for each reading of every claim
+    elif not verdicts.empty:  # one line per reading of a claim
         console.print_table(findings.READING_HEADER, findings.lines(verdicts))
 
 
@@ -84,7 +85,7 @@ def run_to_end(
     except OSError as error:
         raise BadInput(
             f"cannot write to {folder}: {error.strerror or error}. {_finished(folder)} of {cells} "
-            "cells are stored. Make room, and repeat the command."
+            "cells are stored. Free some space, and repeat the command."
         ) from error
     all_notes = notes(results)
     for note in all_notes if console.verbose else all_notes[:MAX_NOTES]:

@@ -1,4 +1,4 @@
-"""`walklearn train` and the owner's record: charge a training, then print the total."""
+"""Use of the owner's record by `walklearn train`: charge a training, then read the total."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def charge_run(
 ) -> RowSet | None:
     """Record a training before it draws anything; return the marks of its rows.
 
-    All rows of the file are charged, also those to test on, and recognised without `node_column`.
-    Noise from a seed is not charged. A training that `resumes` is charged unless the same run on
-    exactly these rows is recorded. An `OwnerRecordError` stops a private training; an unprotected
-    one continues with a note, since it claims nothing.
+    All rows of the file are charged, also test rows. `node_column` is not part of a row's mark.
+    Training with noise from a seed is not charged. If the training `resumes` a run that is recorded
+    for exactly these rows, it is not charged again. An `OwnerRecordError` stops a private training;
+    an unprotected one continues with a note, since it claims nothing.
     """
     from walklearn.privacy.accounting.owner_record import OwnerRecord, OwnerRecordError, Run
     from walklearn.tables.row_marks import table_blocks
@@ -52,12 +52,12 @@ def total_of_runs(
 ) -> RecordTotal | None:
     """Return the total over all runs on any of the rows.
 
-    A record that became unreadable during the training costs a note, not the model.
+    If the record became unreadable during the training, print a note; the model is still saved.
     """
     from walklearn.privacy.accounting.owner_record import OwnerRecord, OwnerRecordError
 
     try:
         return OwnerRecord().total_of(rows, delta)
     except OwnerRecordError as error:
-        note(f"The total over all runs on these rows is not known. {error}")
+        note(f"The total over all runs on these rows is unknown. {error}")
         return None

@@ -1,4 +1,4 @@
-"""`walklearn schema`: a template of a schema, to be filled in with public numbers."""
+"""`walklearn schema`: write a schema template, to be filled in with public numbers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from walklearn.wording import plural
 _HEADER = """\
 # Schema of the columns of {source}.
 #
-# EVERY NUMBER AND EVERY LIST OF CATEGORIES BELOW COMES FROM THE ROWS, so it discloses them. Replace
-# them by public ones (typical of such data, known without looking at these rows), then remove the
-# line "from_rows = true" of that column. Until then nothing is claimed to be private.
+# ALL NUMBERS AND CATEGORIES BELOW COME FROM THE ROWS, so they reveal something about them. Replace
+# them with public ones (typical of such data, known without looking at these rows), then remove the
+# line "from_rows = true" of that column. Private training refuses columns with this line.
 #
-# A column of numbers has a typical centre and spread and is cut off at 3 spreads (cut_off = 3), or
-# a range = [low, high], which is mapped to -1..1. ["*"] declares the columns that are not named.
-# The same file serves walklearn train, walklearn advise, and a plan (columns = "{name}").
+# A numeric column has a typical centre and spread and is cut off at 3 spreads (cut_off = 3), or it
+# has a range = [low, high], which is mapped to -1..1. ["*"] declares all other columns.
+# walklearn train, walklearn advise and plans (columns = "{name}") read this file.
 """
 
 _TARGET = """\
@@ -50,10 +50,10 @@ _TARGET = """\
 @click.option("--out", type=click.Path(path_type=Path), help="File to write. Default: print it.")
 @with_console
 def schema(data: Path, out: Path | None, console: Console, **options: Any) -> None:
-    """Write a template of a schema of the columns of DATA, to be filled in with public numbers.
+    """Write a schema template for the columns of DATA, to be filled in with public numbers.
 
-    Its numbers come from the rows. A training with ε refuses them until you replace them. The node
-    column and dropped columns are left out.
+    The numbers in the template come from the rows. Private training refuses them until you replace
+    them. The node column and dropped columns are left out.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def schema(data: Path, out: Path | None, console: Console, **options: Any) -> No
     columns = Encoding.of_table(features).columns
     parts += [_entry(each.name, table[each.name], each.categories) for each in columns]
     if target is not None:
-        with suppress(ValueError):  # no target for training, and none that is a number
+        with suppress(ValueError):  # the column cannot be a target
             if task_of(table[target], target, "auto") == "regression":
                 centre_and_spread = _entry(target, table[target]).partition("# range")[0]
                 parts.append(_TARGET + centre_and_spread)
@@ -83,13 +83,13 @@ def schema(data: Path, out: Path | None, console: Console, **options: Any) -> No
     out.write_text(text, encoding="utf-8")
     console.document["out"] = str(out)
     console.print(
-        f"{out} has {plural(len(list(features)), 'column')}. Its numbers come from the rows:\n"
-        "replace them by public ones, and remove the lines from_rows = true."
+        f"{out} has {plural(len(list(features)), 'column')}. Its numbers come from the rows.\n"
+        "Replace them with public ones, and remove the lines from_rows = true."
     )
 
 
 def _entry(name: str, cells: NDArray[Any], categories: Sequence[str] | None = None) -> str:
-    """Return the table of a column, with categories or numbers of the rows."""
+    """Return the TOML table of a column, with categories or numbers from the rows."""
     lines = [f"[{toml_key(name)}]", "from_rows = true"]
     if categories is not None:
         lines.append(f"categories = {toml_text(categories)}")
@@ -99,5 +99,5 @@ def _entry(name: str, cells: NDArray[Any], categories: Sequence[str] | None = No
         lines.append(f"spread = {deviation or 1.0:.3g}")
         lines.append(f"# range = [{low:.3g}, {high:.3g}]")
         if is_narrow(deviation, (high - low) / 2):
-            lines.append("# A range would crush this column: most values are in a small part.")
+            lines.append("# A range does not suit this column: most values are in a small part.")
     return "\n".join([*lines, ""])

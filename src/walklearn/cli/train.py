@@ -1,4 +1,4 @@
-"""`walklearn train`: from a file of rows to a trained and tested model, by a walk over a graph."""
+"""`walklearn train`: train and test a model on a file of rows, by a walk over a graph."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from walklearn.tables import Rows, Table
 
 
-# For more than two classes logistic is softmax, which need not be asked for.
+# "logistic" means softmax if there are more than two classes, so softmax is not an option.
 _LOSSES = [name for name, loss in LOSSES.items() if loss.takes != "class"]
 
 # fmt: off
@@ -54,8 +54,8 @@ _OPTIONS = [
     click.option("--mechanism", type=click.Choice(MECHANISMS.names), default="laplace",
                  show_default=True, help="Mechanism of the noise on L_i."),
     click.option("--model-noise", type=float, nargs=4, metavar="EPSILON DELTA CLIP TIMES",
-                 help="Noise on the model by hand, instead of --epsilon: contributions are "
-                      "clipped to norm CLIP, and a node makes at most TIMES."),
+                 help="Your own noise on the model, instead of --epsilon: contributions are "
+                      "clipped to norm CLIP, and each node makes at most TIMES of them."),
     click.option("--out", type=click.Path(path_type=Path), required=True,
                  help="Directory for the model."),
     click.option("--force", is_flag=True, help="Overwrite the model in OUT."),
@@ -77,24 +77,24 @@ _OPTIONS = [
     click.option("--steps", type=click.IntRange(1),
                  help="Number of updates. Default: until convergence."),
     click.option("--max-steps", type=click.IntRange(1),
-                 help="Largest number of updates. Default: a million, or 50 per node; with "
-                      "memory, 20 times that."),
+                 help="Maximum number of updates. Default: the larger of a million and 50 per "
+                      "node; 20 times that with saga."),
     click.option("--tol", type=click.FloatRange(0),
-                 help="Tolerance: stop when the gradient's norm is this share of the penalty's "
-                      "(1e-4); with sgd, when a doubling of the updates changes the loss by this "
-                      "share of its first value (3e-3)."),
+                 help="Tolerance. saga stops when ‖∇f‖ is at most this share of the penalty's "
+                      "gradient (default 1e-4); sgd, when doubling the updates changes the loss "
+                      "by less than this share of its first value (default 3e-3)."),
     click.option("--step-constant", type=click.FloatRange(0, min_open=True),
-                 help="c of the steps c / k^0.51. Default: from the smoothness."),
+                 help="Constant c of the step sizes c / k^0.51. Default: from the smoothness."),
     click.option("--batch", type=click.IntRange(1), metavar="ROWS",
                  help="Number of rows that an update uses. Default: all rows of the node."),
     click.option("--test", type=click.Path(path_type=Path), help="File of rows to test on."),
     click.option("--test-fraction", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-                 help="Share of the rows to test on, instead of training on them."),
+                 help="Fraction of the rows that are test rows and not trained on."),
     click.option("--seed", type=click.IntRange(0),
-                 help="Repeat a run exactly. Noise from a seed protects nobody."),
+                 help="Seed that makes the run reproducible. Noise from a seed protects nobody."),
     click.option("--track", type=click.Choice(["mlflow"]),
                  help="Log parameters, trace and ledger as a run of MLflow (MLFLOW_TRACKING_URI, "
-                      "MLFLOW_EXPERIMENT_NAME); of private rows only what may be published."),
+                      "MLFLOW_EXPERIMENT_NAME); for private rows only publishable facts."),
     click.option("--track-owners", is_flag=True,
                  help="Also log loss and accuracy on private rows, which are private to the "
                       "owner."),
@@ -114,8 +114,8 @@ def train(
     """Train a model on the rows of the file DATA and save it in the directory OUT.
 
     DATA is CSV, Parquet, npz or SVMlight. Each row belongs to a node of the graph: the one that
-    --node-column names, or its own. Columns of text are one-hot encoded. All columns except the
-    target and the node are features.
+    --node-column names, or by default a node of its own. All columns except the target and the node
+    column are features. Text columns are one-hot encoded.
 
     \b
     Examples:
@@ -124,8 +124,8 @@ def train(
           --graph edges.txt --epsilon 3 --delta 1e-5 --schema schema.toml --out model/
       walklearn train data.csv --target price --test-fraction 0.2 --out model/ --json
 
-    Each run without --seed is charged to the owner's record before anything is drawn:
-    ~/.local/state/walklearn/record.sqlite, or below $XDG_STATE_HOME.
+    Each run without --seed is charged to the owner's record before any noise is drawn. The record
+    is ~/.local/state/walklearn/record.sqlite, or under $XDG_STATE_HOME.
 
     Ctrl-C saves the model so far in OUT. The same command with --resume continues from there.
 
@@ -156,7 +156,7 @@ def train(
         fit = estimator.prepare(rows.X, rows.y)
         if interrupted is not None:
             check_plan(out, interrupted, fit.plan)
-        # Warnings and costs come before the run is charged.
+        # Print warnings and costs before the run is charged.
         console.document["reasons"] = [str(reason) for reason in fit.plan.reasons]
         for line in fit.summary:
             console.log(line)
@@ -169,7 +169,7 @@ def train(
         trained = _trained(estimator, rows, predicted, tested, tracker, console)
         if charged is not None:
             trained = trained._replace(total=total_of_runs(charged, delta, console.note))
-    details, remedy = dict[str, Any](), "The full budget is spent, so training cannot be resumed."
+    details, remedy = dict[str, Any](), "The full budget is spent, so it cannot be resumed."
     if not fit.request.is_private:
         details = {"plan": estimator.fit_plan_.digest, "graph_seed": options["graph_seed"]}
         remedy = "The same command with --resume continues from there."
@@ -185,7 +185,7 @@ def train(
 def _rows(
     table: Table, data_options: DataOptions, options: dict[str, Any], console: Console
 ) -> tuple[Task, Rows, Table | None]:
-    """Return the task, the rows to train on and those to test on; note doubtful columns."""
+    """Return the task, the training rows and the test rows; print notes on doubtful columns."""
     from walklearn.graphs.names import is_family
 
     if options["test"] is not None and options["test_fraction"] is not None:
@@ -204,14 +204,14 @@ def _rows(
         if (problem := unknown_labels(tested, target, classes)) is not None:
             if options["test"] is not None:
                 raise ValueError(problem)
-            notes.append(f"rows to test on: {problem}")
+            notes.append(f"test rows: {problem}")
     for note in notes:
         console.note(note)
     return task, rows, tested
 
 
 def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Table, Table | None]:
-    """Return rows to train on and rows to test on."""
+    """Return the training rows and the test rows."""
     import numpy as np
 
     if fraction is None:
@@ -220,8 +220,8 @@ def _split(table: Table, fraction: float | None, seed: int | None) -> tuple[Tabl
     count = round(fraction * table.row_count)
     if not 0 < count < table.row_count:
         raise ValueError(
-            f"--test-fraction {fraction:g} of {table.row_count} rows leaves no rows to test on, or "
-            "none to train on. Use another share."
+            f"--test-fraction {fraction:g} of {table.row_count} rows leaves no test rows or no "
+            "training rows. Use another fraction."
         )
     return table.rows(np.sort(order[count:])), table.rows(np.sort(order[:count]))
 
@@ -252,8 +252,8 @@ def _model_noise(given: tuple[float, float, float, float], unit: Unit) -> ModelN
     epsilon, delta, clip, times = given
     if not (times >= 1 and times.is_integer()):
         raise ValueError(
-            "--model-noise: TIMES is a number of contributions and must be a whole number of at "
-            f"least 1, got {times:g}."
+            "--model-noise: TIMES, the maximum number of contributions of a node, must be a whole "
+            f"number of at least 1, got {times:g}."
         )
     return ModelNoise.calibrate(
         epsilon=epsilon, delta=delta, clip=clip, max_contributions=int(times), protect=unit
@@ -268,7 +268,8 @@ def _fit(estimator: RandomWalk, rows: Rows, fit: PreparedFit, done: int) -> Any:
     with progress_bar(None, steps, "training") as bar:
 
         def progress(updates: int, loss: float) -> None:
-            if not fit.request.is_private:  # else the rows could decide when a user interrupts
+            # With the loss of private rows on the screen, they could affect when a user interrupts.
+            if not fit.request.is_private:
                 bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
             bar.update(updates - bar.n)
 
@@ -283,7 +284,7 @@ def _trained(
     tracker: MlflowCallback | None,
     console: Console,
 ) -> Trained:
-    """Evaluate the model, log it and note what may surprise."""
+    """Evaluate the model, log it, and print notes on surprises."""
     from walklearn.estimators.result import row_facts
     from walklearn.estimators.statements import is_claimed
     from walklearn.models.score import score_of

@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from walklearn.tables import Rows
 
 
-# A private model that closes less than this share of the gap to a perfect score gets a note.
-HARDLY = 0.1
+# A private model that closes less than this share of the gap between the baseline and a perfect
+# score gets a note.
+MIN_IMPROVEMENT = 0.1
 
 
 class Trained(NamedTuple):
     """A trained model and its scores.
 
-    owners: results computed from the rows. If protection is claimed, the owner sees them, and the
-    directory of the model, which can be published, does not contain them. logged: the run of
-    MLflow. total: the cost of all runs on any of the rows; None if this run was not recorded.
+    owners: results computed from the rows. If the model has a privacy claim, only the owner sees
+    them: the directory of the model, which can be published, does not contain them. logged: the
+    MLflow run. total: the cost of all runs on any of the rows; None if this run was not recorded.
     """
 
     model: Model
@@ -47,7 +48,7 @@ class Trained(NamedTuple):
 
 
 def notes_on_plan(plan: FitPlan, network: Network, problem: Problem) -> list[str]:
-    """Return notes on a plan that may surprise a user, who can then stop before it costs ε."""
+    """Return notes on surprises in a plan; they are printed before any ε is spent."""
     notes = []
     idle = network.graph.node_count - len(set(network.owners.tolist()))
     if idle:
@@ -62,19 +63,21 @@ def notes_on_plan(plan: FitPlan, network: Network, problem: Problem) -> list[str
 
 
 def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str]:
-    """Return notes on results that may surprise a user."""
+    """Return notes on surprises in the results."""
     import numpy as np
 
     from walklearn.wording import listed
 
     notes, noise = list[str](), estimator.model_noise_
     base = 0.0 if score.baseline is None else score.baseline
-    if noise and score.value is not None and score.value - base < HARDLY * (1.0 - base):
-        than = "THE MEAN" if score.baseline is None else "THE MOST FREQUENT CLASS"
+    too_poor = score.value is not None and score.value - base < MIN_IMPROVEMENT * (1.0 - base)
+    if noise and too_poor:
+        as_rows = " or --protect rows" * (noise.protect == "node")
+        than = "THE MEAN" if score.baseline is None else "THE MAJORITY CLASS"
         notes.append(
-            f"THIS MODEL IS HARDLY BETTER THAN {than} ({score}), because of the noise. What would "
-            "help: a typical spread of every column (--scale) instead of its range, more rows, "
-            f"fewer columns, a larger ε{', --protect rows' * (noise.protect == 'node')}."
+            f"THIS MODEL IS HARDLY BETTER THAN {than} ({score}), because of the noise. To "
+            "improve it, declare typical spreads of columns (--scale) instead of ranges, or use "
+            f"more rows, fewer columns, a larger ε{as_rows}."
         )
     if noise and noise.protect == "node" and np.bincount(estimator.graph.owners).max() == 1:
         notes.append("every node has one row, so --protect node and --protect rows are equal.")
@@ -82,7 +85,7 @@ def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str
     if clipped:
         notes.append(
             f"{clipped} of {len(rows.y)} rows were longer than the feature bound "
-            f"{estimator.feature_bound:g} and were shortened to it, which costs accuracy. Declare "
+            f"{estimator.feature_bound:g} and were shortened, which costs accuracy. Declare "
             "public scales of the columns (--scale age=50,20), or raise the bound."
         )
     for names, problem in (
@@ -104,20 +107,18 @@ def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str
 
 
 def _alternates(plan: FitPlan, problem: Problem) -> bool:
-    """True if the token never stays, on a graph with all edges between two sides."""
+    """True if the graph is bipartite and the token never stays put."""
     graph, walk = plan.graph, plan.walk
     if graph.node_count == 1 or plan.laziness > 0.0 or not graph.is_bipartite:
         return False
-    if (
-        walk.has_random_announcements or plan.mechanism is not None
-    ):  # releases differ, and reject moves
-        return False
-    scores = walk.announcements(graph, problem)[:, 0]  # equal ones reject nothing
+    if walk.has_random_announcements or plan.mechanism is not None:
+        return False  # noisy scores differ, so some moves are rejected and the token stays
+    scores = walk.announcements(graph, problem)[:, 0]  # equal scores reject no move
     return bool(scores.min() == scores.max())
 
 
 def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:
-    """Return the JSON document, where results computed from the rows are kept apart."""
+    """Return the JSON document, with results computed from the rows under a key of their own."""
     model, owners, public = trained.model, dict(trained.owners), dict[str, Any]()
     names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
     document = {name: getattr(model, name) for name in names}
@@ -126,7 +127,7 @@ def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:
         document["mlflow"] = trained.logged._asdict()
     if trained.total is not None:
         owners |= {"all_runs": str(trained.total), "total": trained.total.to_dict()}
-    # Notes disclose the accuracy, and how many rows were shortened.
+    # Notes reveal the accuracy and the number of shortened rows.
     (owners if trained.is_claimed else public)["notes"] = notes
     return document | {"private_to_the_owner": owners} | public
 
@@ -150,11 +151,11 @@ def print_result(console: Console, trained: Trained, out: Path, plan: FitPlan) -
     console.print()
     lines, headings = list[str](), ["protected", "not_protected", "taken_to_be_public"]
     if trained.total is not None:
-        lines.append(f"Total over all runs on any of these rows, {trained.total}")
+        lines.append(f"All runs on any of these rows: {trained.total}")
     if not console.verbose:
-        claim = f"{model.claim}, in this fit alone" if model.claim.is_private else "nothing"
-        unprotected = f"Not private: {model.privacy['not_protected'][0]}"
-        lines.insert(0, click.wrap_text(f"Private: {claim}.", WIDTH, "", "  "))
+        claim = f"{model.claim}, in this fit alone" if model.claim.is_private else "none"
+        unprotected = f"Not protected: {model.privacy['not_protected'][0]}"
+        lines.insert(0, click.wrap_text(f"Privacy: {claim}.", WIDTH, "", "  "))
         lines.append(click.wrap_text(unprotected, WIDTH, "", "  "))
         headings = headings[2:] if trained.is_claimed else []
     for heading in headings:
@@ -164,8 +165,9 @@ def print_result(console: Console, trained: Trained, out: Path, plan: FitPlan) -
     if console.verbose and trained.is_claimed:
         publish = ", so you can publish it" if model.claim.is_private else ""
         lines.append(click.wrap_text(
-            "Rows, loss and accuracy above are computed from the rows, and no ε covers them. They "
-            f"are private to you. {out} does not contain them{publish}.", WIDTH))  # fmt: skip
+            "The number of rows, the loss and the accuracy above are computed from the rows, and ε "
+            f"does not cover them: keep them private. {out} does not contain them{publish}.",
+            WIDTH))  # fmt: skip
     if not console.verbose:
         lines.append(f"More: --verbose, or {out / 'report.md'}.")
     if trained.logged is not None:

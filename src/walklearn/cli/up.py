@@ -1,4 +1,4 @@
-"""`walklearn up`: a network of real node processes on this machine, watched while it learns."""
+"""`walklearn up`: run a network of real node processes on this machine and watch it learn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ MAX_NODES = 200  # processes that one machine runs
     type=click.FloatRange(0, min_open=True),
     help="Protect L_i, which the weighted walk discloses. The model stays unprotected.",
 )
-@click.option("--delta", type=click.FloatRange(0, 1, max_open=True), help="Belongs to --epsilon.")
+@click.option("--delta", type=click.FloatRange(0, 1, max_open=True),
+              help="δ of the protection of L_i; required with --epsilon.")  # fmt: skip
 @click.option("--updates", type=click.IntRange(1), default=2000, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Seed of graph and data. Keys, noise and walk are never seeded.")  # fmt: skip
@@ -53,8 +54,9 @@ def up(
 ) -> None:  # fmt: skip
     """Start a whole network on this machine and watch it learn.
 
-    Every node is a process with its own key, rows and directory; they talk over loopback with
-    TLS, to their neighbours only. Ends when all of them have the final model; Ctrl-C ends them.
+    Each node is a process with its own key, rows and directory. Nodes connect only to their
+    neighbours, with TLS over loopback. The command ends when all nodes have the final model, or
+    with Ctrl-C.
 
     \b
     Examples:
@@ -64,7 +66,7 @@ def up(
       walklearn up --view --updates 20000
     """
     _check(walk, epsilon, delta, out)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the nodes are ended too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leaves `with`, which ends the nodes
     from walklearn.extras import extra
 
     with extra("node", "nodes need"):
@@ -76,22 +78,22 @@ def up(
     drawn = described_graph(graph, nodes, seed, default=20)
     if not 2 <= drawn.node_count <= MAX_NODES:
         raise BadInput(
-            f"{graph} has {drawn.node_count} nodes, and each is a process of this machine: take 2 "
-            f"to {MAX_NODES}."
+            f"{graph} has {drawn.node_count} nodes, and each is a process on this machine. Use 2 "
+            f"to {MAX_NODES} nodes."
         )
     trial = Trial.draw(drawn, walk, updates, privacy, seed)
-    # Whatever no node could be made with is told before the first is.
+    # Refuse an unusable plan before the first node is created.
     with named_as_options():
         Plan.from_text(trial.plan, "plan.toml").check_usable()
     if privacy is not None:
-        console.print("ε = ∞: L_i is released with noise, and the model goes in the clear.")
+        console.print("Not protected: the model, so ε = ∞. Only L_i is released with noise.")
     console.print(f"Making {drawn.node_count} nodes in {out}: keys, rows, invites …")
     with LocalNetwork.create(out, trial.plan, trial.graph, trial.rows()) as network:
         try:
             network.start()
-            console.print(f"{drawn.node_count} processes run.")
+            console.print(f"{drawn.node_count} processes are running.")
             with _view(network, trial, f"{graph}, {walk} walk", view, console) as page:
-                console.print(f"The walk begins at {network.directories[0].settings.name}.")
+                console.print(f"The walk starts at {network.directories[0].settings.name}.")
                 network.start_walk()
                 last, curve = _watch(network, trial, page, console)
                 _conclude(network, trial, last, curve, out, console)
@@ -105,7 +107,7 @@ def up(
 def _view(
     network: LocalNetwork, trial: Trial, about: str, wanted: bool, console: Console
 ) -> Iterator[NetworkView | None]:
-    """Show the page and wait for a browser to look at it; None where no page is wanted."""
+    """Serve the page and wait for a browser to open it; yield None if no page is wanted."""
     if not wanted:
         yield None
         return
@@ -113,7 +115,7 @@ def _view(
 
     view = NetworkView(network, trial, about)
     with view.page:
-        console.announce(f"Open this page, and the walk begins: {view.page.address}")
+        console.announce(f"Open this page to start the walk: {view.page.address}")
         view.page.opened.wait()
         view.begin()
         yield view
@@ -121,21 +123,22 @@ def _view(
 
 def _check(walk: str, epsilon: float | None, delta: float | None, out: Path) -> None:
     if (epsilon is None) != (delta is None):
-        raise BadInput("--epsilon and --delta go together: a promise needs both.")
+        raise BadInput("--epsilon and --delta need each other. Pass both.")
     if epsilon is not None and walk == "uniform":
         raise BadInput(
-            "the uniform walk releases nothing that --epsilon could protect: use --walk weighted."
+            "the uniform walk releases nothing that --epsilon could protect. Use --walk weighted."
         )
     if out.exists() and any(out.iterdir()):
         raise BadInput(
-            f"{out} is not empty, and nodes are made once. Remove it, or choose another --out."
+            f"{out} is not empty, and nodes are created only once. Remove it, or choose another "
+            "--out."
         )
 
 
 def _watch(
     network: LocalNetwork, trial: Trial, view: NetworkView | None, console: Console
 ) -> tuple[Glimpse, Curve]:
-    """Show the walk until it ends; returns the last glimpse, and the error as it fell."""
+    """Display the walk until it ends; return the last snapshot and the error after each update."""
     from walklearn.node.trial.two_gaussians import watch
 
     curve: Curve = []
@@ -152,7 +155,7 @@ def _watch(
 
 
 def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, console: Console) -> None:
-    """Keep the page alive, with its buttons, until Ctrl-C."""
+    """Serve the page until Ctrl-C."""
     from walklearn.node.trial.two_gaussians import watch
 
     console.announce("The nodes and the page stay until Ctrl-C.")
@@ -165,7 +168,7 @@ def _stay(network: LocalNetwork, trial: Trial, view: NetworkView, console: Conso
 def _conclude(
     network: LocalNetwork, trial: Trial, last: Glimpse, curve: Curve, out: Path, console: Console
 ) -> None:
-    """Print the table and whether all nodes agree, and write the model."""
+    """Print a table of the nodes, check that their models are equal, and write the model."""
     from walklearn.node.disk.kept_model import newest_model
 
     rows = [
@@ -174,12 +177,12 @@ def _conclude(
         for number, node in enumerate(last.nodes)
     ]  # fmt: skip
     console.print_table(["node", "neighbours", "updates", "handovers", "final model"], rows)
-    there = [number for number, node in enumerate(last.nodes) if node.final]
-    models = [network.newest(number) for number in there]
+    finished = [number for number, node in enumerate(last.nodes) if node.final]
+    models = [network.newest(number) for number in finished]
     bodies = {None if token is None else token.model.tobytes() for token in models}
     if len(bodies) != 1 or None in bodies:
-        raise click.ClickException("the nodes do not hold the same model: please report this.")
-    trained, _ = newest_model(network.directories[there[0]])
+        raise click.ClickException("the final models of the nodes differ. Please report this.")
+    trained, _ = newest_model(network.directories[finished[0]])
     trained.save(out / "model", overwrite=True)
     final = models[0]
     assert final is not None
@@ -196,7 +199,7 @@ def _conclude(
     every = f"{len(last.nodes)} nodes"
     who = f"All {every}" if len(models) == len(last.nodes) else f"{len(models)} of {every}"
     console.print(
-        f"{who} hold the same final model, at ‖w − w*‖ = {error:.3g} after {final.updates} updates "
-        f"(began at {curve[0][1]:.3g})."
+        f"{who} have the same final model, with ‖w − w*‖ = {error:.3g} after {final.updates} "
+        f"updates ({curve[0][1]:.3g} at the start)."
     )
     console.print(f"Model: {out / 'model'}.")

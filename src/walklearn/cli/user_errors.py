@@ -44,7 +44,7 @@ def _of_the_system(error: OSError) -> str:
 
 @contextmanager
 def named_as_options() -> Iterator[None]:
-    """Name the option, not the key, in errors about a plan that was made from options."""
+    """Replace the key by the option in errors about a plan that was made from options."""
     options = {option.name for option in click.get_current_context().command.params}
     try:
         yield

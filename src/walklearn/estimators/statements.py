@@ -1,4 +1,4 @@
-"""Statements about a fit: protected, unprotected and public facts. A model contains them."""
+"""Sentences that each model contains: what its training protected, and which facts are public."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 _COLUMNS_LISTED = 100
 SCORE_IS_A_RELEASE = (
-    "a score on private rows is a release that ε does not cover. Do not publish it, and choose no "
-    "model or parameter by it; scores on public rows are free. This warning appears once per "
-    "process."
+    "a score on private rows is a release that ε does not cover. Do not publish it, and do not "
+    "choose a model or a parameter by it. Scores on public rows cost nothing. This warning appears "
+    "once per process."
 )
 _warned = False
 
 
 def request_of(estimator: RandomWalk) -> FitRequest:
-    """Return the request of the fit, which later changes of parameters do not affect."""
+    """Return the request of the last fit; later changes of parameters do not affect it."""
     request = estimator._state.request
     assert request is not None
     return request
 
 
 def is_claimed(estimator: RandomWalk) -> bool:
-    """True if something is claimed to be protected; then no other facts about rows may leave."""
+    """True if the fit has a privacy claim; no other facts about the rows may then be published."""
     asked = estimator.fit_plan_.budget.epsilon is not None
     released = estimator.walk_.innermost.release is not None
     return asked or released or estimator.model_noise_ is not None
@@ -52,16 +52,16 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
     protected, exposed = _importance(estimator)
     claim = plan.claim_without_seed
     if noise is None:
-        asked = ", as was asked for (in the clear)" * (request.privacy.epsilon is not None)
+        asked = " (in the clear, as requested)" * (request.privacy.epsilon is not None)
         exposed[:0] = [
-            f"ε = ∞: the model is not protected{asked}.",
-            f"{UNPROTECTED_MODEL} A total ε protects it (epsilon and delta).",
+            f"the model{asked}, so ε = ∞.",
+            f"{UNPROTECTED_MODEL} Pass epsilon and delta to protect it.",
         ]
     else:
         part = "each row's gradient" if noise.protect == "rows" else "the gradient of all its rows"
         protected.append(
             f"Contributions of a node to the model, by {noise}: at each visit {part} is clipped, "
-            f"the sum is noised, and a node contributes at most {often(noise.max_contributions)}."
+            f"noise is added, and a node contributes at most {often(noise.max_contributions)}."
         )
     if claim.is_private:
         protected.insert(
@@ -75,13 +75,13 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         large_delta = about_large_delta(claim.delta, units, claim.unit)
         exposed += [large_delta] if large_delta else []
     exposed.append(
-        "Training ran on one machine with access to all rows, and the accuracy and loss that it "
-        "prints are computed from them: they are for you, not for publishing."
+        "Training ran on one machine with access to all rows. The printed accuracy and loss are "
+        "computed from the rows: do not publish them."
     )
     if estimator._state.interrupted and is_claimed(estimator):
         exposed.append(
-            "The training was interrupted by hand. If the reason was the loss on the rows, the "
-            "time of the interruption reveals something about them that no ε covers."
+            "A user interrupted the training. If the loss on the rows was the reason, the time of "
+            "the interruption reveals something about the rows that ε does not cover."
         )
     unseeded: dict[str, Any] = {}
     if plan.protects_nobody:
@@ -99,12 +99,12 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
 
 
 def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
-    """Return statements on L_i, or on another importance: protected, and not protected."""
+    """Return two lists of sentences on L_i or another importance: protected, and not protected."""
     walk, disclosure = estimator.walk_.innermost, disclosure_of(estimator.walk_)
     if not estimator.walk_.disclosure_is_known:
         return [], [f"The disclosures of {name_of(estimator.walk_)} are unknown."]
     if disclosure.scaled_by:
-        return [], ["Steps are scaled by the true L_i of each node, which the model reveals."]
+        return [], ["The model reveals the L_i of each node, because L_i scales the steps."]
     unprotected = [
         each["mechanism"] == IN_THE_CLEAR
         for each in estimator.ledger_.to_dict()["releases"]
@@ -122,12 +122,13 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
             f"The {'importance' if given else 'constant L_i'} of every node, which depends on its "
             "rows, is disclosed to its neighbours unprotected. A uniform walk discloses none."
         ]
-    more = "an importance declared to be public" if given else "no constant of their rows"
-    return [f"Nodes disclose to each other their degree and {more}."], []
+    if given:
+        return ["Nodes disclose their degree and a public importance to their neighbours."], []
+    return ["Nodes disclose only their degree to their neighbours."], []
 
 
 def _release(estimator: RandomWalk, walk: Any) -> str:
-    """Return the statement on a release, by a share of ε and δ, or by the walk's own mechanism."""
+    """Return the sentence on the release of L_i, with its ε and δ if they are known."""
     low, high = walk.mechanism.bounds
     text = (
         f"The constant L_i of every node, released by {walk.mechanism} within the public bounds "
@@ -140,9 +141,9 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
     charges = (charge for node in range(ledger.nodes) for charge in ledger.charges(node))
     times = max(charge.times for charge in charges if charge.what == "importance")
     if times > 1:
-        return f"{text}; it was released {times} times, and the ledger has the cost."
+        return f"{text}; it was released {times} times. The ledger states the cost."
     if target is None or target[0] is None:
-        return f"{text}; the ledger has the cost."
+        return f"{text}. The ledger states the cost."
     return (
         f"{text}: {format_claim(target[0], target[1] or 0.0)} of this number alone, if "
         f"{REPLACED[getattr(walk.mechanism, 'protect', 'node')]}."
@@ -150,14 +151,14 @@ def _release(estimator: RandomWalk, walk: Any) -> str:
 
 
 def name_of(walk: Walk) -> str:
-    """Return the walk as it was asked for, without its release."""
+    """Return the walk as text, without its release."""
     return repr(walk.with_innermost(walk.innermost.without_release()))
 
 
 def public_facts(
     plan: FitPlan, classes: Sequence[Any] | None, total_rows: float | None
 ) -> list[str]:
-    """Return what counts as public in a fit: the network, the task and the settings.
+    """Return sentences on the facts that count as public: network, task and settings.
 
     classes: the labels; None for a target that is a number.
     """
@@ -172,12 +173,12 @@ def public_facts(
         names = ", ".join(map(str, classes))
         facts.append(f"The classes, even if they were read from the rows: {names}.")
     numbers = {
-        "the typical length of a row": plan.facts.row_length,
-        "the bound on the length of a row": budget.feature_bound,
-        "the number of rows of all nodes": total_rows,
-        "the largest number of rows of a node": budget.max_rows,
+        "typical length of a row": plan.facts.row_length,
+        "maximum length of a row": budget.feature_bound,
+        "number of rows of all nodes": total_rows,
+        "maximum number of rows of a node": budget.max_rows,
     }
-    given = [f"{what}: {value:.6g}" for what, value in numbers.items() if value is not None]
+    given = [f"{what} {value:.6g}" for what, value in numbers.items() if value is not None]
     if given:
         facts.append(f"Declared numbers: {', '.join(given)}.")
     facts.append(
@@ -190,9 +191,9 @@ def public_facts(
 def public_columns(
     columns: Sequence[Column], target: str, scale: TargetScale | None = None
 ) -> list[str]:
-    """Return what counts as public about the columns, with their declared scales.
+    """Return a sentence on the public facts about the columns, with their declared scales.
 
-    scale: that of a target that is a number.
+    scale: the declared scale of a numeric target.
 
     >>> print(public_columns([Column("age", centre=50.0, spread=20.0, cut_off=3.0)], "ill")[0])
     The name of the target, 'ill', and the columns: age (centre 50, spread 20).

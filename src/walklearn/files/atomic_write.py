@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and survive a power failure.
+"""Atomic writes: a file or a directory appears completely or not at all.
 
 The content is written to a temporary file beside the target, forced to the disk, and renamed.
 A crash at any moment leaves the old file or the new one, never a mixture.
@@ -20,15 +20,15 @@ from pathlib import Path
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = False) -> None:
-    """Write a file, replacing an earlier one; a failure leaves nothing behind.
+    """Write or replace a file; a failure leaves no temporary file behind.
 
-    private: True if only its owner may read the file.
+    private: True if only the user who owns the file may read it.
     """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(no_directory(target.parent))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    # os.umask belongs to the whole process, so a file of another thread might be open to all.
+    # Not os.umask: it applies to the whole process, and would change the files of other threads.
     mode = 0o600 if private else 0o666
     try:
         with open(temporary, "xb", opener=lambda name, how: os.open(name, how, mode)) as file:
@@ -47,8 +47,8 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
 def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary directory that is renamed to the target if the block succeeds.
 
-    replace: True to replace another directory. Otherwise such a directory is an `OSError`, also if
-    it appeared in the meantime.
+    replace: True to replace an existing directory, which is an `OSError` otherwise, even if it was
+    created while the block ran.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     stamp = secrets.token_hex(8)
@@ -76,13 +76,13 @@ def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -
 
 
 def name_target(target: Path, temporary: Path, error: BaseException) -> None:
-    """Let an error name the target, not the temporary file."""
+    """Replace the name of the temporary file by the target's in an error."""
     if isinstance(error, OSError) and error.filename == str(temporary):
         error.filename = str(target)
 
 
 def no_directory(folder: Path) -> str:
-    """Return the message that a directory does not exist."""
+    """Return the error message for a directory that does not exist."""
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir():
         return f"{nearest} is a file, not a directory. Choose another path."
@@ -90,7 +90,7 @@ def no_directory(folder: Path) -> str:
 
 
 def sync_directory(directory: Path) -> None:
-    """Force the names in a directory to the disk."""
+    """Flush the entries of a directory to the disk."""
     if os.name == "nt":  # Windows cannot open a directory
         return
     descriptor = os.open(directory, os.O_RDONLY)

@@ -61,8 +61,8 @@ class Source:
 class CheckedTable(dict[str, Any]):
     """A table of a TOML text, whose methods check the values.
 
-    A default is returned unchanged if the key is missing; without one the key is required. path:
-    the dotted key of the table.
+    If a key is missing, its default is returned unchanged; without a default the key is required.
+    path: the dotted key of the table.
     """
 
     def __init__(self, content: Mapping[str, Any], source: Source | None = None, path: str = ""):
@@ -109,7 +109,7 @@ class CheckedTable(dict[str, Any]):
             raise self.error(key, f": {error}{note}") from error
 
     def only(self, keys: Iterable[str], what: str) -> None:
-        """Refuse all keys but these; `what` names the table."""
+        """Refuse keys that are not allowed; `what` is the name of the table in the message."""
         allowed = list(keys)
         for key in self:
             if key not in allowed:
@@ -131,12 +131,12 @@ class CheckedTable(dict[str, Any]):
         return self[key]
 
     def text(self, key: str, default: T = _REQUIRED) -> str | T:
-        """Read any text."""
+        """Read a text."""
         value: str | T = self.value(key, default, wanted="text", fits=is_text)
         return value
 
     def label(self, key: str, default: T = _REQUIRED) -> str | T:
-        """Read a text on one line, neither empty nor long."""
+        """Read a text of one line, with 1 to 200 characters."""
         wanted = f"a text of 1 to {MAX_LABEL} characters"
         value: str | T = self.value(key, default, wanted=wanted, fits=_is_label)
         return value
@@ -147,7 +147,7 @@ class CheckedTable(dict[str, Any]):
         return self.label(key)
 
     def labels(self, key: str, default: T = _REQUIRED) -> tuple[str, ...] | T:
-        """Read a list of different labels; whole numbers become texts."""
+        """Read a list of distinct labels; whole numbers become texts."""
         wanted = 'a list of texts, such as ["a", "b"]'
         values = self.value(key, default, wanted=wanted, fits=_is_filled_list)
         if key not in self:

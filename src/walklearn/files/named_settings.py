@@ -1,7 +1,7 @@
 """Losses and domains in TOML: a name, or a name with one or two numbers.
 
-`"everywhere"` has no numbers, `{ ball = 10.0 }` has one, `{ box = [-1.0, 1.0] }` has two. They
-are the fields of a class, so a registered class can be written in the same way.
+`"everywhere"` has no numbers, `{ ball = 10.0 }` has one, `{ box = [-1.0, 1.0] }` has two. The
+numbers are the fields of the class, so every registered class can be written in this form.
 
 >>> from walklearn.files.checked_table import CheckedTable
 >>> from walklearn.objectives.linear.domains import DOMAINS
@@ -45,6 +45,6 @@ def written(thing: object, registry: Registry[Any]) -> Any:
 
 
 def _settings(kind: Any) -> list[Field[Any]]:
-    """Fields of a class, without the number of classes; a registered object has none."""
+    """Return the fields of a class, except the number of classes; an object has none."""
     named = fields(kind) if isinstance(kind, type) else ()
     return [item for item in named if item.name != "classes"]

@@ -1,7 +1,7 @@
-"""Lines of the keys of a TOML text, for error messages; the parser does not report them.
+"""Line numbers of the keys of a TOML text, for error messages; `tomllib` does not report them.
 
-A statement is one line, or as many as the parser needs (for an array or a text over several lines).
-Each statement is parsed alone, and its keys are recorded.
+The text is split into statements: one line each, or several for an array or a text that spans
+lines. Each statement is parsed by itself, and its keys are recorded.
 
 >>> lines = lines_of_keys('name = "a"\\n\\n[walk]\\nkind = "uniform"\\n')
 >>> line_of(lines, "walk.kind"), line_of(lines, "walk.laziness")
@@ -42,7 +42,7 @@ def lines_of_keys(text: str) -> dict[str, int]:
 
 
 def line_of(lines: Mapping[str, int], key: str) -> int | None:
-    """Return the line of the key, or of the nearest table around it; None if there is neither."""
+    """Return the line of the key, or else of the innermost table that contains it, or None."""
     while key not in lines and "." in key:
         key = key.rpartition(".")[0]
     return lines.get(key)
@@ -63,7 +63,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _paths(content: Any) -> Iterator[Path]:
-    """Yield the paths of all keys, outer ones first; in arrays only tables have keys."""
+    """Yield the paths of all keys, outer ones before inner ones."""
     pairs = content.items() if isinstance(content, dict) else enumerate(content)
     for key, value in pairs:
         yield (key,)

@@ -1,4 +1,4 @@
-"""Scores of classes, and measures of predictions: accuracy, or R² = 1 − Σ(y − ŷ)² / Σ(y − ȳ)².
+"""Class scores, and measures of predictions: accuracy, or R² = 1 − Σ(y − ŷ)² / Σ(y − ȳ)².
 
 >>> print(score_of("regressor", [1.0, 2.0, 3.0], [1.0, 2.0, 4.0]))
 R² 0.7857 on 3 rows
@@ -18,8 +18,8 @@ from walklearn.wording import plural
 class Score(NamedTuple):
     """The value of a measure on a number of rows.
 
-    value: None if it is not defined, such as R² of one row. baseline: the accuracy of always
-    predicting the most frequent class.
+    value: None if it is undefined, such as R² of one row. baseline: the accuracy of always
+    predicting the majority class.
     """
 
     measure: str
@@ -30,7 +30,7 @@ class Score(NamedTuple):
     def __str__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4g}"
         base = self.baseline
-        more = "" if base is None else f" (the most frequent class alone: {base:.4g})"
+        more = "" if base is None else f" (majority class: {base:.4g})"
         return f"{self.measure} {value} on {plural(self.rows, 'row')}{more}"
 
 
@@ -49,13 +49,13 @@ def score_of(kind: str, predicted: ArrayLike, y: ArrayLike) -> Score:
 
 
 def score_each_class(scores: NDArray[Any]) -> NDArray[Any]:
-    """Return a score for each class: a single score is that of the second class against 0."""
+    """Return one score per class; a single score belongs to the second class, the first has 0."""
     return np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
 
 
 def class_probabilities(scores: NDArray[Any], one_against_rest: bool = False) -> NDArray[Any]:
     """Return probabilities from log-odds, of each class or of each class against the rest."""
-    from scipy.special import expit, softmax  # reading a model does without SciPy
+    from scipy.special import expit, softmax  # imported late: loading a model needs no SciPy
 
     if one_against_rest and scores.shape[1] > 1:
         each = expit(scores)

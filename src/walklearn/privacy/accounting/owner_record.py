@@ -133,7 +133,7 @@ class RecordTotal:
     Examples
     --------
     >>> print(RecordTotal(5.6549, 1e-5, "rows", private_runs=3, unprotected_runs=2))
-    private runs: ε = 5.655 at δ = 1e-05 for one row (upper bound, 3 runs); 2 unprotected runs
+    3 private runs, in total ε = 5.655 at δ = 1e-05 for one row (upper bound); 2 unprotected runs
     """
 
     epsilon: float
@@ -147,14 +147,13 @@ class RecordTotal:
         return {**asdict(self), "epsilon": self.epsilon if math.isfinite(self.epsilon) else None}
 
     def __str__(self) -> str:
-        parts = ["private runs: none"]
+        parts = ["no private run"]
         if self.private_runs:
             unit = "one row" if self.unit == "rows" else "all rows of a node"
             epsilon = "∞" if math.isinf(self.epsilon) else format_upper(self.epsilon, 4)
-            parts = [
-                f"private runs: ε = {epsilon} at δ = {format_upper(self.delta)} for {unit} (upper "
-                f"bound, {plural(self.private_runs, 'run')})"
-            ]
+            runs = plural(self.private_runs, "private run")
+            delta = format_upper(self.delta)
+            parts = [f"{runs}, in total ε = {epsilon} at δ = {delta} for {unit} (upper bound)"]
         if self.unprotected_runs:
             parts.append(plural(self.unprotected_runs, "unprotected run"))
         return "; ".join(parts)
@@ -183,9 +182,9 @@ class OwnerRecord:
     >>> ledger = Ledger(nodes=2, budget=(3.0, 1e-5))
     >>> ledger.charge("model", noise, times=10)      # or the ledger_ of a fitted estimator
     >>> print(record.charge(X, y, ledger))
-    private runs: ε = 3 at δ = 1e-05 for one row (upper bound, 1 run)
+    1 private run, in total ε = 3 at δ = 1e-05 for one row (upper bound)
     >>> print(record.charge(X[:1], y[:1], ledger))
-    private runs: ε = 4.464 at δ = 1e-05 for one row (upper bound, 2 runs)
+    2 private runs, in total ε = 4.464 at δ = 1e-05 for one row (upper bound)
     >>> record.total([[7.0, 7.0]], ["well"]).private_runs
     0
     >>> folder.cleanup()
