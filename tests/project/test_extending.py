@@ -24,7 +24,7 @@ from walklearn.privacy.draws.exact_draws import Distribution
 from walklearn.privacy.limits import AT_BOUNDS
 from walklearn.privacy.mechanisms.description import describe, from_description
 from walklearn.streams import generators, replicate_seed
-from walklearn.studies import Study, run
+from walklearn.studies import Study, run_cell
 from walklearn.updates import UPDATES, VisitContext, VisitResult, draw_start
 from walklearn.walks import WALKS, Hop, View
 from walklearn.walks.disclosure import Disclosure
@@ -396,7 +396,7 @@ def test_a_study() -> None:
     assert loss | {"update": {"heavy-ball": f"{__name__}:HeavyBall"}} in import_paths
     for cell in cells:
         _forget()  # as in a worker, which knows only what the cell says
-        records = run(cell).records
+        records = run_cell(cell).records
         assert np.isfinite(records["average_gap"]).all()
 
 

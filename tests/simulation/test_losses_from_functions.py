@@ -23,8 +23,7 @@ from walklearn.objectives.linear.losses import LOSSES, FunctionLoss, from_functi
 from walklearn.simulation.kernel_inputs import compiled, data_of
 from walklearn.simulation.kernels.values import values
 from walklearn.simulation.kernels.visits.sgd import near_short
-from walklearn.studies import Study
-from walklearn.studies import run as run_cell
+from walklearn.studies import Study, run_cell
 
 
 def logistic_value(score: float, target: float) -> float:

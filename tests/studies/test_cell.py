@@ -12,11 +12,11 @@ from tests.studies.examples import GOSSIP, INFEASIBLE, PRIVATE, SMALL, TUNED, ce
 from walklearn.privacy import calibrate
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import generators, replicate_seed
-from walklearn.studies import CellResult, run
+from walklearn.studies import CellResult, run_cell
 from walklearn.studies.cell import CellError
-from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
+from walklearn.studies.cell_runs import Tuning, choose_constant, run_instances, tuning_errors
 from walklearn.studies.instances import RUN, WALK, draw_instance, stream
-from walklearn.studies.tables import joined
+from walklearn.studies.tables import join_results
 
 
 def assert_same(one: CellResult, other: CellResult) -> None:
@@ -29,7 +29,7 @@ def assert_same(one: CellResult, other: CellResult) -> None:
 def test_records_are_those_of_simulate() -> None:
     each = cell(SMALL.replace("records = 5", "records = 5\nreplicates = 2"))
     stated = each.description
-    records = run(each).records
+    records = run_cell(each).records
     for number in range(stated["instances"]):
         instance = draw_instance(stated["graph"], stated["problem"], stated["seed"], RUN, number)
         trace = wl.simulate(
@@ -48,22 +48,22 @@ def test_records_are_those_of_simulate() -> None:
 
 def test_parts_make_the_whole() -> None:
     each = cell(SMALL + PRIVATE, method="private")
-    tuning = choose(each, np.empty((0, 0)))
+    tuning = choose_constant(each, np.empty((0, 0)))
     parts = [run_instances(each, tuning, part) for part in (range(1), range(1, 3), range(3, 4))]
-    assert_same(joined(parts), run(each))
+    assert_same(join_results(parts), run_cell(each))
 
 
 def test_all_methods_record_at_the_same_updates() -> None:
     text = SMALL + GOSSIP
     methods = ("uniform", "gossip")
-    walk, gossip = (run(cell(text, method=method)).records["updates"] for method in methods)
+    walk, gossip = (run_cell(cell(text, method=method)).records["updates"] for method in methods)
     assert np.abs(walk - gossip).max() <= 1  # gossip makes two updates at a time
 
 
 def test_gaps_of_gossip_over_some_nodes() -> None:
     text = SMALL + GOSSIP
     every, some, nine = (
-        run(cell(text.replace("records = 5", f"records = 5\n{more}"), method="gossip")).records
+        run_cell(cell(text.replace("records = 5", f"records = 5\n{more}"), method="gossip")).records
         for more in ("", "gaps = 2", "gaps = 9")
     )
     assert np.array_equal(every["distance"], some["distance"])
@@ -73,7 +73,7 @@ def test_gaps_of_gossip_over_some_nodes() -> None:
 
 def test_instances_start_alike_for_every_method() -> None:
     starts = [
-        run(cell(SMALL + PRIVATE, method=method)).facts["start_distance"]
+        run_cell(cell(SMALL + PRIVATE, method=method)).facts["start_distance"]
         for method in ("uniform", "weighted", "private")
     ]
     assert np.array_equal(starts[0], starts[1])
@@ -84,11 +84,11 @@ def test_instances_start_alike_for_every_method() -> None:
 def test_the_best_constant_is_chosen_on_other_instances() -> None:
     each = cell(SMALL + TUNED, step_size="tuned")
     errors = tuning_errors(each, range(3))
-    tuning = choose(each, errors)
+    tuning = choose_constant(each, errors)
     assert errors.shape == (3, 4)
     assert tuning.errors == pytest.approx(errors.mean(axis=0))
     assert tuning.constant == each.constants[int(np.argmin(errors.mean(axis=0)))]
-    result = run(each)
+    result = run_cell(each)
     table = json.loads(result.facts["tuning"][0])
     assert table["constants"] == each.constants
     assert table["errors"] == pytest.approx(tuning.errors)
@@ -97,7 +97,7 @@ def test_the_best_constant_is_chosen_on_other_instances() -> None:
     # Tuning with a step at a time gives the same, and runs do not see the tuning instances.
     assert np.array_equal(errors[1:2], tuning_errors(each, range(1, 2)))
     stated = SMALL.replace("constant = 0.1", f"constant = {tuning.constant}")
-    assert np.array_equal(result.records["gap"], run(cell(stated)).records["gap"])
+    assert np.array_equal(result.records["gap"], run_cell(cell(stated)).records["gap"])
 
 
 def test_constants_at_the_end_of_the_grid_are_marked() -> None:
@@ -105,15 +105,15 @@ def test_constants_at_the_end_of_the_grid_are_marked() -> None:
         return Tuning(constant, (0.1, 1.0, 10.0), (1.0, 1.0, np.inf), "gap", 3)
 
     assert [tuning(constant).at_edge for constant in (0.1, 1.0, 10.0)] == [True, False, True]
-    assert json.loads(tuning(1.0).as_json())["errors"] == [1.0, 1.0, None]
+    assert json.loads(tuning(1.0).to_json())["errors"] == [1.0, 1.0, None]
     assert not Tuning(0.1).at_edge
-    assert Tuning(0.1).as_json() == ""
+    assert Tuning(0.1).to_json() == ""
 
 
 def test_diverged_runs_have_infinite_errors() -> None:
     everywhere = SMALL.replace("{ ball = 5.0 }", '"everywhere"')
     squared = everywhere.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
-    result = run(cell(squared.replace("constant = 0.1", "constant = 100.0")))
+    result = run_cell(cell(squared.replace("constant = 0.1", "constant = 100.0")))
     last = result.records["updates"] == 200
     for name in ERRORS:
         assert np.isposinf(result.records[name][last]).all()
@@ -122,20 +122,20 @@ def test_diverged_runs_have_infinite_errors() -> None:
     tuned = squared + TUNED.replace("1.0]", "100.0]")
     errors = tuning_errors(cell(tuned, step_size="tuned"), range(2))
     assert np.isposinf(errors[:, -1]).all()
-    assert choose(cell(tuned, step_size="tuned"), errors).constant < 100.0
+    assert choose_constant(cell(tuned, step_size="tuned"), errors).constant < 100.0
 
 
 def test_distances_are_undefined_if_the_optimum_is_not_unique() -> None:
     flat = SMALL.replace("nodes = 9", "nodes = 2").replace("dimension = 2", "dimension = 5")
     flat = flat.replace("variance = 4.0", 'variance = 4.0\nloss = "squared"')
-    result = run(cell(flat.replace("penalty = 1.0", "penalty = 0")))
+    result = run_cell(cell(flat.replace("penalty = 1.0", "penalty = 0")))
     assert np.isnan(result.records["distance"]).all()
     assert np.isfinite(result.records["gap"]).all()
     assert not result.facts["optimum_unique"].any()
 
 
 def test_facts_of_a_private_method() -> None:
-    facts = run(cell(SMALL + PRIVATE, method="private")).facts
+    facts = run_cell(cell(SMALL + PRIVATE, method="private")).facts
     mechanism = calibrate("laplace", epsilon=3.0, delta=0.0, bounds=(1.0, 300.0))
     assert set(facts["mechanism"]) == {"laplace"}
     assert set(facts["parameter"]) == {mechanism.noise}
@@ -143,18 +143,18 @@ def test_facts_of_a_private_method() -> None:
     assert set(facts["bounds_from"]) == {"stated"}
     assert (facts["bounds_low"] == 1.0).all()
     stated = PRIVATE.replace("delta = 0.0", "scale = 20.0")
-    facts = run(cell(SMALL + stated, method="private")).facts
+    facts = run_cell(cell(SMALL + stated, method="private")).facts
     assert np.isnan(facts["delta"]).all()
     scaled = wl.privacy.Laplace(20.0, (1.0, 300.0))
     assert set(facts["achieved_delta"]) == {scaled.delta(3.0)}  # what it really has
     narrow = PRIVATE.replace("300.0", "2.0")
-    assert run(cell(SMALL + narrow, method="private")).facts["out_of_bounds"].min() > 0
+    assert run_cell(cell(SMALL + narrow, method="private")).facts["out_of_bounds"].min() > 0
 
 
 def test_infeasible_targets() -> None:
     with pytest.raises(CellError, match=r"small: ring,.*, printed:"):
-        run(cell(SMALL + INFEASIBLE, method="private"))
-    skipped = run(cell(SMALL + INFEASIBLE + 'infeasible = "skip"\n', method="private"))
+        run_cell(cell(SMALL + INFEASIBLE, method="private"))
+    skipped = run_cell(cell(SMALL + INFEASIBLE + 'infeasible = "skip"\n', method="private"))
     assert skipped.records == {}
     assert skipped.facts["infeasible"].all()
     with pytest.raises(wl.privacy.InfeasiblePrivacyError) as refusal:
@@ -167,7 +167,7 @@ def test_theory_is_computed_on_request() -> None:
     names = ("sigma2", "spectral_gap", "mixing_time", "bound", "acceptance_rate")
     for method in ("weighted", "private"):
         each = cell(text, method=method)
-        facts = run(each).facts
+        facts = run_cell(each).facts
         stated = each.description
         instance = draw_instance(stated["graph"], stated["problem"], 3, RUN, 2)
         walk = wl.walks.Weighted()
@@ -185,12 +185,12 @@ def test_theory_is_computed_on_request() -> None:
         )  # fmt: skip
         assert [facts[name][2] for name in names] == pytest.approx(expected)
         assert not np.isnan([facts[name] for name in names]).any()
-    without = run(cell()).facts
+    without = run_cell(cell()).facts
     assert np.isnan([without[name] for name in names]).all()
 
 
 def test_nodes_and_edges_of_instance_0() -> None:
-    result = run(cell(SMALL + PRIVATE, method="private"))
+    result = run_cell(cell(SMALL + PRIVATE, method="private"))
     nodes = result.nodes
     assert nodes["visits"].sum() == 200
     assert nodes["degree"].tolist() == [2] * 9
@@ -201,14 +201,14 @@ def test_nodes_and_edges_of_instance_0() -> None:
     edges = np.column_stack([result.edges["source"], result.edges["target"]])
     assert edges.tolist() == instance.graph.edges().tolist()
     text = SMALL + GOSSIP
-    gossip = run(cell(text, method="gossip")).nodes
+    gossip = run_cell(cell(text, method="gossip")).nodes
     assert gossip["visits"].sum() == 200
     assert np.isnan(gossip["stationary"]).all()
 
 
 def test_share_on_the_boundary() -> None:
-    shares = run(cell(SMALL.replace("ball = 5.0", "ball = 0.01"))).facts["boundary_share"]
+    shares = run_cell(cell(SMALL.replace("ball = 5.0", "ball = 0.01"))).facts["boundary_share"]
     assert (shares == 1.0).all()
-    assert (run(cell()).facts["boundary_share"] == 0.0).all()
+    assert (run_cell(cell()).facts["boundary_share"] == 0.0).all()
     everywhere = SMALL.replace("{ ball = 5.0 }", '"everywhere"')
-    assert np.isnan(run(cell(everywhere)).facts["boundary_share"]).all()
+    assert np.isnan(run_cell(cell(everywhere)).facts["boundary_share"]).all()

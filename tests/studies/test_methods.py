@@ -11,7 +11,7 @@ from tests.studies.examples import SMALL, cell
 from walklearn import AsynchronousGossip, GradientTracking, Problem, SynchronousGossip, privacy
 from walklearn.objectives.linear.losses import Logistic
 from walklearn.privacy import InfeasiblePrivacyError, calibrate, smoothness_bounds
-from walklearn.studies import register_walk, run
+from walklearn.studies import register_walk, run_cell
 from walklearn.studies.methods import method_of
 from walklearn.studies.options import StudyError
 from walklearn.walks import (
@@ -142,6 +142,6 @@ def test_a_walk_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     # A worker does not have the registration: the cell has the import path.
     assert sticky.description["import_paths"] == {"walk": {"sticky": "sticky_walks:Sticky"}}
     try:
-        assert run(sticky).records["messages"].max() < 100
+        assert run_cell(sticky).records["messages"].max() < 100
     finally:
         WALKS.remove("sticky")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.running import run, started, wait_until
 from tests.studies.examples import PRIVATE, SMALL, TUNED
-from tests.studies.test_engines import LONG, PIPES, cells_in, command, equal, wait_for_cells
+from tests.studies.test_scheduler import LONG, PIPES, cells_in, command, equal, wait_for_cells
 from tests.studies.test_workers import processes
 from walklearn.studies import Results, Study, run_study
 

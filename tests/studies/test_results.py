@@ -14,7 +14,7 @@ from pyarrow import parquet
 import walklearn as wl
 from tests.studies.examples import INFEASIBLE, PRIVATE, SMALL, TUNED
 from walklearn.privacy.accounting.printing import format_upper
-from walklearn.studies import Results, ResultsError, Study, run, run_study
+from walklearn.studies import Results, ResultsError, Study, run_cell, run_study
 from walklearn.studies.import_paths import register_shipped
 from walklearn.studies.instances import DATA, GRAPH, RUN, WALK, stream
 from walklearn.studies.provenance import notes
@@ -38,8 +38,8 @@ def test_tables_are_those_of_the_cells(kept: Path) -> None:
     records, facts, nodes = results.records(), results.facts(), results.nodes()
     assert records.columns[:6].tolist() == [*study.cells()[0].names, "cell"]
     for cell in study.cells():
-        assert results.finished(cell)
-        expected = run(cell)
+        assert results.is_finished(cell)
+        expected = run_cell(cell)
         for frame, table in ((records, expected.records), (facts, expected.facts)):
             mine = frame[frame["cell"] == cell.hash]
             for name, column in table.items():

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from walklearn.studies import Study, StudyError, run
+from walklearn.studies import Study, StudyError, run_cell
 from walklearn.studies.instances import RUN, draw_instance
 from walklearn.studies.methods import method_of, step_smoothness
 from walklearn.updates.step_sizes import ConstantStep
@@ -35,7 +35,7 @@ private = { walk = "weighted", mechanism = "laplace", epsilon = 1, delta = 0, bo
 
 def test_relative_constants_are_divided_by_the_smoothness_of_the_steps() -> None:
     relative = Study.from_text(STUDY + "half = { constant = 0.5, exponent = 0, relative = true }")
-    uniform, weighted, gossip, private = (run(cell) for cell in relative.cells())
+    uniform, weighted, gossip, private = (run_cell(cell) for cell in relative.cells())
     graph, rows = relative.graphs["ring"], relative.problems["rows"]
     instance = draw_instance(graph, rows, 1, RUN, 0)
     smoothness = instance.problem.smoothness_constants
@@ -56,7 +56,7 @@ def test_a_horizon_of_its_own() -> None:
     steps = "constants = [0.1, 3.0], exponent = 0, relative = true, tuning_instances = 9"
     tables = f"soon = {{ {steps}, tuning_updates = 1 }}\nlate = {{ {steps} }}"
     cells = [cell for cell in Study.from_text(STUDY + tables).cells() if cell.method == "uniform"]
-    soon, late = (json.loads(run(cell).facts["tuning"][0]) for cell in cells)
+    soon, late = (json.loads(run_cell(cell).facts["tuning"][0]) for cell in cells)
     assert late["constant"] == 0.1
     assert soon["errors"][1] < 100 * soon["errors"][0]
     assert late["errors"][1] is None or late["errors"][1] > 1e6 * late["errors"][0]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.running import run, started, wait_until
 from tests.studies.examples import SMALL
-from tests.studies.test_engines import LONG, PIPES, cells_in, command, equal, wait_for_cells
+from tests.studies.test_scheduler import LONG, PIPES, cells_in, command, equal, wait_for_cells
 from walklearn.studies import Results, Study, register_walk, run_study
 from walklearn.studies.pools import EngineError, WorkerDiedError
 from walklearn.studies.worker import OUT_OF_MEMORY

@@ -46,7 +46,7 @@ def reproduce(
     from walklearn.studies.paper.panels import PICTURES
     from walklearn.studies.report import write_report
     from walklearn.studies.report.pictures import draw, save
-    from walklearn.studies.report.sections import Stored
+    from walklearn.studies.report.sections import StoredResults
 
     tallies = []
     for name in chosen:
@@ -57,7 +57,7 @@ def reproduce(
             continue
         study = shipped_study(name)
         results = run_to_end(study.quick() if quick else study, out, console, **workers)
-        picture = PICTURES[name](Stored(wl.studies.Results.open(out / name), out))
+        picture = PICTURES[name](StoredResults(wl.studies.Results.open(out / name), out))
         save(draw(picture), out / name, name)
         tallies += findings.tally(name, results.verdicts())
     stored = [out / name for name in _shown(chosen, out, console)]

@@ -5,11 +5,11 @@ cell is a Parquet file, so an interrupted study can be resumed.
 """
 
 from walklearn.studies.cell import Cell
-from walklearn.studies.cell_runs import run
-from walklearn.studies.engines import run_study
+from walklearn.studies.cell_runs import run_cell
 from walklearn.studies.import_paths import register_walk
 from walklearn.studies.options import StudyError
 from walklearn.studies.results import Results, ResultsError
+from walklearn.studies.scheduler import run_study
 from walklearn.studies.study import Study
 from walklearn.studies.tables import CellResult
 
@@ -21,6 +21,6 @@ __all__ = [
     "Study",
     "StudyError",
     "register_walk",
-    "run",
+    "run_cell",
     "run_study",
 ]

@@ -1,7 +1,7 @@
-"""Running a cell: tune its step constant if the study asks for it, run and record its instances.
+"""Run a cell: tune its step constant if the study asks for it, then run and record its instances.
 
-Instances are independent of each other (see `instances` for their random numbers), so any of them
-can be run anywhere, and the parts joined.
+Instances are independent of each other (`instances` explains their random numbers). They can be run
+in any process and in any order, and their results are then joined.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from walklearn.studies.provenance import edges_of, facts_of, nodes_of
 from walklearn.studies.tables import (
     CellResult,
     Columns,
-    joined,
-    origin,
-    repeated,
+    constant_columns,
+    join_results,
+    origin_columns,
     seed_name,
-    widened,
+    with_constants,
 )
 from walklearn.updates.step_choice import best_step
 from walklearn.updates.step_sizes import StepSize
@@ -64,18 +64,18 @@ class Tuning:
 
     @property
     def at_edge(self) -> bool:
-        """True if the constant is the first or last of several: a better one may lie outside."""
+        """True if the constant is the first or last candidate, so a better one may lie outside."""
         return len(self.constants) > 1 and self.constant in (self.constants[0], self.constants[-1])
 
-    def as_json(self) -> str:
-        """JSON, with null for an infinite error; empty if nothing was tuned."""
+    def to_json(self) -> str:
+        """Return JSON, with null for an infinite error; an empty text if nothing was tuned."""
         if not self.constants:
             return ""
         errors = [error if np.isfinite(error) else None for error in self.errors]
         return json.dumps({**asdict(self), "errors": errors})
 
 
-def run(cell: Cell) -> CellResult:
+def run_cell(cell: Cell) -> CellResult:
     """Tune a cell if the study asks for it, and run all its instances, in this process.
 
     Parameters
@@ -86,20 +86,20 @@ def run(cell: Cell) -> CellResult:
     Returns
     -------
     CellResult
-        Its errors, costs and facts.
+        The errors, costs and facts of all instances.
     """
     errors = tuning_errors(cell, range(cell.tuning_instances))
-    return run_instances(cell, choose(cell, errors), range(cell.instances))
+    return run_instances(cell, choose_constant(cell, errors), range(cell.instances))
 
 
 def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
     """Return the last error on each tuning instance (row) with each constant (column).
 
-    It is infinite if a run diverged, NaN if the method is infeasible.
+    An error is infinite if a run diverged, and NaN if the method is infeasible.
     """
     metric = cell.description["step_size"].get("metric", "")
     errors = np.full((len(instances), len(cell.constants)), np.nan)
-    with _running(cell):
+    with _cell_context(cell):
         for row, number in enumerate(instances):
             runs = _InstanceRuns(cell, TUNE, number)
             try:
@@ -113,11 +113,11 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
     return errors
 
 
-def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
-    """Choose the constant with the least mean error, the smallest of several."""
+def choose_constant(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
+    """Choose the constant with the least mean error; among equal ones, the smallest constant."""
     steps = cell.description["step_size"]
     if "constants" not in steps:
-        return Tuning(float(steps.get("constant", np.nan)))  # NaN: the update has its own
+        return Tuning(float(steps.get("constant", np.nan)))  # NaN: the update finds its step size
     feasible = errors[~np.isnan(errors).any(axis=1)]
     means = feasible.mean(axis=0) if len(feasible) else np.full(errors.shape[1], np.inf)
     constants = tuple(map(float, steps["constants"]))
@@ -127,8 +127,9 @@ def choose(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
 
 def run_instances(cell: Cell, tuning: Tuning, instances: Sequence[int]) -> CellResult:
     """Run some of the cell's instances with the chosen constant."""
-    with _running(cell):
-        return joined([_result(_InstanceRuns(cell, RUN, number), tuning) for number in instances])
+    with _cell_context(cell):
+        runs = (_InstanceRuns(cell, RUN, number) for number in instances)
+        return join_results([_run_instance(each, tuning) for each in runs])
 
 
 @dataclass(frozen=True)
@@ -166,13 +167,13 @@ class _InstanceRuns:
             raise CellError(str(error)) from error
 
     def update(self, method: Walk | Gossip, constant: float) -> Update:
-        """The update of the method, with the constant unless it has a step size of its own."""
-        has_own = "found" in self.description["step_size"]
-        step_size = None if has_own else self.step_size(method, constant)
+        """Return the update of the method, with this constant unless it finds its step size."""
+        finds_step_size = "found" in self.description["step_size"]
+        step_size = None if finds_step_size else self.step_size(method, constant)
         return update_of(self.description["method"], step_size)
 
     def step_size(self, method: Walk | Gossip, constant: float) -> StepSize:
-        """The step size; the unit of a `relative` constant is 1 / (smoothness of the steps)."""
+        """Return the step size; a `relative` constant is divided by the smoothness of the steps."""
         step_size = step_size_of(constant, self.exponent)
         if not self.description["step_size"].get("relative", False):
             return step_size
@@ -186,19 +187,19 @@ class _InstanceRuns:
             replicates=self.description["replicates"], seed=self.walks, records=records,
             gaps=self.description.get("gaps") or True, cores=1, progress=False,
         )  # fmt: skip
-        if not trace.complete:  # by Ctrl-C: half an instance cannot be used
+        if not trace.complete:  # after Ctrl-C: part of an instance is useless
             raise KeyboardInterrupt
         return trace
 
     def errors(self, trace: Trace, name: str) -> NDArray[np.float64]:
-        """The errors, infinite if the run diverged; NaN only if they are not defined."""
+        """Return the errors: infinite if the run diverged, NaN if the error is not defined."""
         errors: NDArray[np.float64] = getattr(trace, name)
         is_defined = name.endswith("gap") or self.instance.problem.solution.unique
         return np.where(np.isnan(errors), np.inf, errors) if is_defined else errors
 
 
-def _result(runs: _InstanceRuns, tuning: Tuning) -> CellResult:
-    """Run an instance."""
+def _run_instance(runs: _InstanceRuns, tuning: Tuning) -> CellResult:
+    """Run one instance, and return its tables."""
     description, instance, number = runs.description, runs.instance, runs.number
     seed, constant = description["seed"], tuning.constant
     method: Walk | Gossip | None = None
@@ -211,47 +212,47 @@ def _result(runs: _InstanceRuns, tuning: Tuning) -> CellResult:
     else:
         update = runs.update(method, tuning.constant)
         constant = getattr(getattr(update, "step_size", None), "constant", np.nan)
-        trace = runs.simulate(method, update, _recorded_at(runs.cell))
-    seed_of_instance = origin(seed, RUN, number)
+        trace = runs.simulate(method, update, _record_updates(runs.cell))
+    seed_of_instance = origin_columns(seed, RUN, number)
     common = {
         "instance": number, "constant": constant, "exponent": runs.exponent, **seed_of_instance,
     }  # fmt: skip
     facts = facts_of(instance, method, description, runs.walks, trace, refusal)
-    chosen = {"tuning": tuning.as_json(), "at_edge": tuning.at_edge}
-    rows = repeated({**common, **facts, **chosen}, 1)
+    chosen = {"tuning": tuning.to_json(), "at_edge": tuning.at_edge}
+    rows = constant_columns({**common, **facts, **chosen}, 1)
     if method is None or trace is None:
         return CellResult({}, rows, {}, {})
     records = _records(runs, trace, common)
     if number > 0:
         return CellResult(records, rows, {}, {})
-    nodes = widened(nodes_of(instance, method, runs.walks, trace), seed_of_instance)
-    edges = widened(edges_of(instance.graph), origin(seed, RUN, 0, GRAPH))
+    nodes = with_constants(nodes_of(instance, method, runs.walks, trace), seed_of_instance)
+    edges = with_constants(edges_of(instance.graph), origin_columns(seed, RUN, 0, GRAPH))
     return CellResult(records, rows, nodes, edges)
 
 
 def _records(runs: _InstanceRuns, trace: Trace, common: dict[str, Any]) -> Columns:
-    """A row for each replicate and record."""
+    """Return a row for each replicate and record."""
     root, key = runs.description["seed"], runs.walks.spawn_key
     seeds = [seed_name(root, *key, replicate) for replicate in range(trace.replicates)]
     columns = table_columns(vars(trace))
     return {
-        **repeated(common, trace.messages.size),
+        **constant_columns(common, trace.messages.size),
         **{name: columns[name] for name in ("replicate", "updates", "messages", "bytes")},
         "seed": np.array(seeds, dtype=object).repeat(trace.records),
         **{name: runs.errors(trace, name).ravel() for name in ERRORS},
     }
 
 
-def _recorded_at(cell: Cell) -> list[int]:
-    """The same numbers of updates for all methods, so that their errors can be compared."""
+def _record_updates(cell: Cell) -> list[int]:
+    """Return the updates at which errors are recorded, the same for all methods."""
     last, count = cell.description["updates"], cell.description["records"]
     spaced = np.rint(np.geomspace(1, last, count)) if count > 1 else [last]
     return [int(number) for number in np.unique(spaced)]
 
 
 @contextmanager
-def _running(cell: Cell) -> Iterator[None]:
-    """Name the cell in errors, and silence warnings of runs, which are in the facts."""
+def _cell_context(cell: Cell) -> Iterator[None]:
+    """Name the cell in errors, and silence warnings, which the facts of the cell contain."""
     with warnings.catch_warnings(), one_thread():
         warnings.simplefilter("ignore", UserWarning)
         try:

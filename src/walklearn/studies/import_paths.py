@@ -1,8 +1,8 @@
-"""Import paths of walks, losses and other parts that a study names and walklearn does not contain.
+"""Import paths of a study's own walks, losses and other parts that are not in walklearn.
 
-A worker is another process, perhaps on another machine, and does not have the registrations of
-this one. So a cell carries the import paths of its parts, which are registered before it is run.
-A study's text cannot state an import path, which would let a text run any code.
+A worker is another process, perhaps on another machine, in which these parts are not registered.
+A cell therefore contains the import paths of its parts, and the worker registers them first. The
+text of a study cannot contain an import path, because a text could then run any code.
 
 >>> register_walk("sticky", "my_walks:Sticky")
 >>> import_paths_of({"walk": "sticky"}, {"loss": "huber"})
@@ -47,10 +47,10 @@ _SHIPPED = {
 
 
 def register_walk(name: str, import_path: str) -> None:
-    """Let studies name a walk of your own, without loading it now.
+    """Register a walk of your own for studies; it is imported when a study uses it.
 
-    Workers import it themselves. A class with an argument `privacy` takes the keys about releases
-    as "weighted" does.
+    Each worker imports it. If the class has an argument `privacy`, a study can set the keys about
+    releases, as for "weighted".
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def register_walk(name: str, import_path: str) -> None:
 
 
 def import_paths_of(*tables: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Import paths of the parts in these tables that walklearn does not contain, by kind."""
+    """Return the import paths of the parts in these tables that are not in walklearn, by kind."""
     texts = [text for table in tables for text in _texts(table)]
     import_paths = {
         kind: {name: path for name in texts if (path := registry.import_path_of(name)) is not None}

@@ -23,9 +23,9 @@ from walklearn.walks import WALKS, ComposedWalk, Metropolis, Walk
 _RELEASE = ("mechanism", "epsilon", "delta", "bounds", "clamp", "reweight", "infeasible")
 _REPLACED = ("walk", "importance", "privacy", "reweight", "bounds", "public")
 # Keys about the cells of a method, and about its own steps; the study reads them.
-WHERE = ("graphs", "problems", "step_sizes")
+CELL_KEYS = ("graphs", "problems", "step_sizes")
 STEPS = "steps"
-_ALSO = (*WHERE, STEPS)
+_ALSO = (*CELL_KEYS, STEPS)
 
 
 def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:

@@ -1,4 +1,4 @@
-"""Directory of a study: its text, a file for each finished cell, and methods to read them.
+"""`Results`: the directory of a study, with its text and a file for each finished cell.
 
     study.toml  about.json          the text; format, version, hashes of the cells
     cells/<hash>.parquet            a row per instance, replicate and record
@@ -8,7 +8,7 @@
     verdicts.parquet
 
 Files are written atomically, the records of a cell last: a cell is finished if its records exist.
-Cells of an earlier text that the study no longer has stay in the directory and are not read.
+If the text of a study changes, cells that it no longer has stay in the directory, but are not read.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from walklearn.studies.study import Study
 from walklearn.studies.tables import (
     CellResult,
     Columns,
-    keeping,
+    constant_columns,
     machine,
     now,
-    origin,
-    repeated,
+    origin_columns,
     rows_of,
+    storage_columns,
 )
 
 if TYPE_CHECKING:
     import pandas
 
 _ABOUT = "about.json"
-_CURVES = "curves.parquet"  # of a computed figure, which has no study.toml
+_CURVES = "curves.parquet"  # the points of a computed figure, which has no study.toml
 _JSON: Mapping[type, str] = {str: "a string", bool: "true or false", dict: "an object"}
 
 
 class ResultsError(ValueError):
-    """A results directory cannot be used; the message names the remedy."""
+    """A results directory cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class Results:
     def open(cls, directory: str | os.PathLike[str]) -> Results:
         """Open a results directory.
 
-        ResultsError if it holds none, or if they are damaged or another version's.
+        Raise a ResultsError if it contains no results, if they are damaged, or if another version
+        wrote them.
 
         >>> Results.open("no-such-directory")
         Traceback (most recent call last):
@@ -85,7 +86,7 @@ class Results:
     def prepare(cls, directory: str | os.PathLike[str], study: Study) -> Results:
         """Create or reuse a directory for the study; finished cells are kept, verdicts deleted.
 
-        ResultsError if another version wrote it or it is damaged.
+        Raise a ResultsError if it is damaged, or if another version wrote it.
         """
         for name in ("pyarrow.parquet", "pandas", "threadpoolctl"):
             package(name, "experiments", "studies need")  # fails before the first cell is run
@@ -93,7 +94,7 @@ class Results:
         started = cls.open(folder).about["started"] if (folder / _ABOUT).exists() else now()
         cells = {cell.hash: cell.names | {"edges": cell.graph_hash} for cell in study.cells()}
         results = cls(folder, _about(study.name, study.is_quick, started, cells))
-        results._file("", "verdicts").unlink(missing_ok=True)  # they describe earlier cells
+        results._file("", "verdicts").unlink(missing_ok=True)  # those of an earlier run
         results._write("study.toml", study.text.encode())
         results._write(_ABOUT, json.dumps(results.about, indent=1).encode())
         return results
@@ -121,7 +122,7 @@ class Results:
         study = Study.from_text(path.read_text(encoding="utf-8"), str(path), check=False)
         return study.quick() if self.about["quick"] else study
 
-    def finished(self, cell: Cell) -> bool:
+    def is_finished(self, cell: Cell) -> bool:
         """True if the cell is finished."""
         return self._file("cells", cell.hash).exists()
 
@@ -141,29 +142,29 @@ class Results:
 
     def write_verdicts(self, study: Study, verdicts: pandas.DataFrame) -> None:
         """Store the verdicts of the study, with their provenance."""
-        rows = verdicts.assign(**origin(study.seed), **keeping(study.hash))
+        rows = verdicts.assign(**origin_columns(study.seed), **storage_columns(study.hash))
         self._write_frame("verdicts", rows)
 
     def records(self) -> pandas.DataFrame:
-        """A row per cell, instance, replicate and record: costs and errors."""
+        """Return costs and errors: a row per cell, instance, replicate and record."""
         return self._read("cells", self.about["cells"])
 
     def facts(self) -> pandas.DataFrame:
-        """A row per cell and instance: optimum, theory, privacy, tuning."""
+        """Return optimum, theory, privacy and tuning: a row per cell and instance."""
         return self._read("facts", self.about["cells"])
 
     def nodes(self) -> pandas.DataFrame:
-        """A row per cell and node, for instance 0."""
+        """Return the nodes of instance 0: a row per cell and node."""
         return self._read("nodes", self.about["cells"])
 
     def edges(self) -> pandas.DataFrame:
-        """A row per graph and edge, for instance 0."""
+        """Return the edges of instance 0: a row per graph and edge."""
         return self._read(
             "edges", dict.fromkeys(each["edges"] for each in self.about["cells"].values())
         )
 
     def verdicts(self) -> pandas.DataFrame:
-        """A row per claim and reading; empty before the first verdict."""
+        """Return the verdicts: a row per claim and reading; empty before they are computed."""
         return self._read("", ["verdicts"])
 
     def _file(self, kind: str, name: str) -> Path:
@@ -179,15 +180,19 @@ class Results:
                 raise _damage_error(path, error) from error
         filled = [table for table in tables if len(table)] or tables[:1] or [arrow.table({})]
         # Cells that were stored before a column existed have no values in it.
-        every = arrow.concat_tables(filled, promote_options="default")
-        frame: pandas.DataFrame = every.to_pandas()
+        table = arrow.concat_tables(filled, promote_options="default")
+        frame: pandas.DataFrame = table.to_pandas()
         return frame
 
     def _write_table(
         self, kind: str, name: str, table: Columns, identity: Mapping[str, str]
     ) -> None:
         rows = rows_of(table)
-        columns = {**repeated(identity, rows), **table, **repeated(keeping(name), rows)}
+        columns = {
+            **constant_columns(identity, rows),
+            **table,
+            **constant_columns(storage_columns(name), rows),
+        }
         self._write_parquet(f"{kind}/{name}.parquet", _arrow().table(columns))
 
     def _write_frame(self, name: str, rows: pandas.DataFrame) -> None:
@@ -229,7 +234,7 @@ def _about(study: str, is_quick: bool, started: str, cells: Mapping[str, Any]) -
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
-    """Read about.json; ResultsError if it is missing, damaged or another version's."""
+    """Read about.json; a ResultsError if it is missing, damaged or of another version."""
     file = folder / _ABOUT
     try:
         about: dict[str, Any] = json.loads(file.read_bytes())

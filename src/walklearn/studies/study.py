@@ -1,4 +1,4 @@
-"""A study: its grid, and how often each cell is run. It is read from TOML and checked.
+"""`Study`: a grid of cells and the number of runs of each, read from TOML and checked.
 
 Errors name file, line and key, and the keys or values that are allowed:
 
@@ -27,7 +27,7 @@ from walklearn.studies.claims import Claim, read_claims
 from walklearn.studies.figure_options import View, read_view
 from walklearn.studies.import_paths import import_paths_of
 from walklearn.studies.instances import DATA, GRAPH, RUN, draw_problem, one_thread, stream
-from walklearn.studies.methods import STEPS, WHERE, finds_step, method_of, update_of
+from walklearn.studies.methods import CELL_KEYS, STEPS, finds_step, method_of, update_of
 from walklearn.studies.options import StudyError, Table, graph_of
 from walklearn.updates import ConstantStep
 from walklearn.visit import Setting
@@ -38,14 +38,14 @@ _KEYS = (
     "name", "question", "seed", "instances", "replicates", "updates", "records", "metric", "gaps",
     "facts", "quick", *_GRIDS, "claims", "figure",
 )  # fmt: skip
-_PLAIN = ("seed", "instances", "replicates", "updates", "records", "facts")
+_RUN_KEYS = ("seed", "instances", "replicates", "updates", "records", "facts")
 _QUICK = ("instances", "replicates", "updates", "records", "tuning_instances")
 TUNING_INSTANCES = 10
 
 
 @dataclass(frozen=True)
 class Study:
-    """A grid of graphs × problems × methods × step sizes, and how often each cell is run.
+    """A grid of graphs × problems × methods × step sizes, and the number of runs of each cell.
 
     Parameters
     ----------
@@ -54,23 +54,23 @@ class Study:
     question
         Question of the study, in a sentence.
     seed
-        Seed of everything that is drawn.
+        Seed of all random numbers.
     instances
-        Number of draws of graph and data, the same for every method.
+        Number of instances, each a draw of graph and data; all methods use the same ones.
     replicates
-        Number of walks on each instance.
+        Number of runs of a method on each instance.
     updates
         Number of updates of a walk.
     records
         Number of records, log-spaced over the updates.
     metric
-        Error that figures show first and that steps are tuned for.
+        Error that figures show at first, and for which step sizes are tuned.
     facts
-        True to compute the constants of theory, too.
+        True to compute the constants of the theorems, too.
     graphs, problems, methods, step_sizes
         Tables of settings by name.
     gaps
-        Number of nodes, spread evenly, that gossip's gaps are averaged over; None for all.
+        For gossip: number of nodes, evenly spaced, over which gaps are averaged; None for all.
     claims
         Claims to be judged.
     view
@@ -126,7 +126,7 @@ class Study:
 
     @property
     def hash(self) -> str:
-        """Hash of the text as it is run; part of the provenance of verdicts."""
+        """Hash of the text and of `is_quick`; part of the provenance of verdicts."""
         return digest(self.text, self.is_quick)
 
     def cells(self) -> list[Cell]:
@@ -170,7 +170,7 @@ class Study:
             steps = {"found": True}
         if "constants" in steps:
             steps = {"tuning_instances": TUNING_INSTANCES, "metric": self.metric, **steps}
-        settings = {key: each for key, each in table.items() if key not in (*WHERE, STEPS)}
+        settings = {key: each for key, each in table.items() if key not in (*CELL_KEYS, STEPS)}
         import_paths = import_paths_of(self.graphs[graph], self.problems[problem], settings)
         optional = {"gaps": self.gaps, "import_paths": import_paths}
         return Cell.of(
@@ -180,7 +180,7 @@ class Study:
                 "problem": self.problems[problem],
                 "method": settings,
                 "step_size": dict(steps),
-                **{name: getattr(self, name) for name in _PLAIN},
+                **{name: getattr(self, name) for name in _RUN_KEYS},
                 **{key: value for key, value in optional.items() if value},
             },
         )
@@ -211,7 +211,7 @@ def _settings(study: CheckedTable) -> dict[str, Any]:
 
 
 def _grid(study: CheckedTable, grid: str) -> dict[str, Any]:
-    """Read the tables of a grid; `_check_parts` checks those of graphs, problems and methods."""
+    """Read the tables of one axis of the grid; `_check_parts` checks most of their content."""
     tables = study.table(grid)
     if not tables:
         raise study.error(grid, f"must have at least one table, such as [{grid}.mine].")
@@ -219,7 +219,7 @@ def _grid(study: CheckedTable, grid: str) -> dict[str, Any]:
         if grid == "step_sizes":
             _check_steps(table)
         if grid == "methods":
-            for key in WHERE:
+            for key in CELL_KEYS:
                 table.names(key, study.get(key, ()), None)
             if STEPS in table:
                 _check_steps(table.table(STEPS))
@@ -250,11 +250,11 @@ def _increases(values: Any) -> bool:
 
 def _runs_on(method: Table, graph: str, problem: str, step_size: str) -> bool:
     names = (graph, problem, step_size)
-    return all(name in method.get(key, [name]) for key, name in zip(WHERE, names, strict=True))
+    return all(name in method.get(key, [name]) for key, name in zip(CELL_KEYS, names, strict=True))
 
 
 def _check_parts(study: Study, table: CheckedTable) -> None:
-    """Make every graph, problem and method once, for instance 0; errors have their lines."""
+    """Make each graph, problem and method once, for instance 0; errors name their lines."""
     graphs, problems, methods = (table.table(key) for key in ("graphs", "problems", "methods"))
     for graph, problem in product(study.graphs, study.problems):
         with (settings := graphs.table(graph)).explained():

@@ -8,12 +8,14 @@ Every stored table has five columns with the provenance of a row:
     machine    the kind of machine that computed it
     time       when it was stored
 
-`origin` makes the columns that are known when a row is computed, `keeping` the others.
+`origin_columns` makes the columns that are known when a row is computed, `storage_columns` the
+others.
 
->>> part = CellResult(repeated({"instance": 0}, 2), {}, {}, {})
->>> joined([part, CellResult(repeated({"instance": 1}, 2), {}, {}, {})]).records["instance"]
+>>> part = CellResult(constant_columns({"instance": 0}, 2), {}, {}, {})
+>>> other = CellResult(constant_columns({"instance": 1}, 2), {}, {}, {})
+>>> join_results([part, other]).records["instance"]
 array([0, 0, 1, 1])
->>> sorted(origin(1, 0, 7) | keeping("f00d")) == sorted(PROVENANCE)
+>>> sorted(origin_columns(1, 0, 7) | storage_columns("f00d")) == sorted(PROVENANCE)
 True
 """
 
@@ -56,7 +58,7 @@ class CellResult:
     edges: Columns
 
 
-def repeated(values: Mapping[str, Any], rows: int) -> Columns:
+def constant_columns(values: Mapping[str, Any], rows: int) -> Columns:
     """Columns that hold one value each."""
     return {
         name: np.full(rows, value, dtype=object if isinstance(value, str) else None)
@@ -64,9 +66,9 @@ def repeated(values: Mapping[str, Any], rows: int) -> Columns:
     }
 
 
-def widened(table: Columns, values: Mapping[str, Any]) -> Columns:
+def with_constants(table: Columns, values: Mapping[str, Any]) -> Columns:
     """Add columns that hold one value each, unless the table is empty."""
-    return {**table, **repeated(values, rows_of(table))} if table else {}
+    return {**table, **constant_columns(values, rows_of(table))} if table else {}
 
 
 def rows_of(table: Columns) -> int:
@@ -74,26 +76,26 @@ def rows_of(table: Columns) -> int:
     return len(next(iter(table.values()), ()))
 
 
-def joined(parts: Iterable[CellResult]) -> CellResult:
+def join_results(parts: Iterable[CellResult]) -> CellResult:
     """Stack the rows of all parts."""
     tables = [vars(part) for part in parts]
     return CellResult(
-        **{field.name: _stacked([each[field.name] for each in tables])
+        **{field.name: _stack([each[field.name] for each in tables])
            for field in fields(CellResult)}
     )  # fmt: skip
 
 
-def _stacked(tables: list[Columns]) -> Columns:
+def _stack(tables: list[Columns]) -> Columns:
     filled = [table for table in tables if table]
     return {name: np.concatenate([table[name] for table in filled]) for name in (filled or [{}])[0]}
 
 
-def origin(seed: int | str, *spawn_key: int) -> dict[str, str]:
+def origin_columns(seed: int | str, *spawn_key: int) -> dict[str, str]:
     """Columns that are known when a row is computed."""
     return {"seed": seed_name(seed, *spawn_key), "machine": machine()}
 
 
-def keeping(spec: str) -> dict[str, str]:
+def storage_columns(spec: str) -> dict[str, str]:
     """Columns that are known when a row is stored."""
     return {"spec": spec, "version": __version__, "time": now()}
 

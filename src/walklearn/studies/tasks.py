@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from walklearn.studies.cell import Cell
-from walklearn.studies.cell_runs import Tuning, choose, run_instances, tuning_errors
-from walklearn.studies.tables import CellResult, joined
+from walklearn.studies.cell_runs import Tuning, choose_constant, run_instances, tuning_errors
+from walklearn.studies.tables import CellResult, join_results
 
 # Per part: about a second, for progress and an even load.
 MAX_UPDATES = 2_000_000
@@ -64,7 +64,7 @@ class CellWork:
         """The first tasks."""
         if self.cell.tuning_instances:
             return self._split(self.cell.tuning_instances, None)
-        return self._split(self.cell.instances, choose(self.cell, np.empty((0, 0))))
+        return self._split(self.cell.instances, choose_constant(self.cell, np.empty((0, 0))))
 
     def take(self, task: Task, outcome: Any) -> list[Task]:
         """Take an outcome; return the tasks that it makes possible."""
@@ -74,9 +74,9 @@ class CellWork:
             return []
         outcomes = [self._outcomes.pop(part) for part in sorted(self._outcomes, key=min)]
         if task.tuning is None:
-            tuning = choose(self.cell, np.concatenate(outcomes))
+            tuning = choose_constant(self.cell, np.concatenate(outcomes))
             return self._split(self.cell.instances, tuning)
-        self.result = joined(outcomes)
+        self.result = join_results(outcomes)
         return []
 
     def _split(self, count: int, tuning: Tuning | None) -> list[Task]:

@@ -1,7 +1,8 @@
 """Verdicts on claims, computed from the recorded runs.
 
-For every reading, an estimate and its 95 % interval over instances (draws of graph and data, the
-same for all methods) are compared with a threshold:
+A reading of a claim is one combination of the graphs, problems, step sizes, metrics and methods
+that it covers. For each reading, an estimate and its 95 % interval over instances are compared with
+a threshold. (An instance is a draw of graph and data, the same for all methods.)
 
     kind             estimate                                         holds if      fails if
     beats            mean error of `worse` / mean error of `better`   lower > 1     upper < 1
@@ -10,8 +11,8 @@ same for all methods) are compared with a threshold:
     rank             Spearman's correlation over graphs               lower > 0     upper ≤ 0
 
 Otherwise, or with fewer than 10 instances, the claim is undecided. A failed run has an infinite
-error, and a run that never reaches a target an infinite cost; the table counts both. About one
-verdict in twenty errs.
+error, and a run that never reaches its target has an infinite cost; the table counts both. About
+one verdict in twenty is wrong.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     import pandas
 
 MIN_INSTANCES = 10
-SLOPE_WINDOW = 0.1  # slopes leave out the updates before this share of all
+SLOPE_WINDOW = 0.1  # slopes use only the updates after this share of all updates
 Cells = Mapping[tuple[str, ...], CellRuns]
 _RATIO = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile ∪ studentised"
 _MEDIANS = f"paired bootstrap over instances, {RESAMPLES} resamples, percentile, of medians"
@@ -52,9 +53,10 @@ _PERCENTILE = f"bootstrap over instances, {RESAMPLES} resamples, percentile"
 class Verdict:
     """The verdict on a claim in one reading: a row of `verdicts.parquet`.
 
-    ratio, lower, upper: the estimate (a slope or a correlation for some kinds) and its interval.
-    median_ratio: ratio of the medians. wins: the share of instances that `better` wins.
-    largest_share: the largest share of a single instance in a mean.
+    ratio, lower, upper: the estimate (a ratio, slope or correlation) and its interval.
+    median_ratio: ratio of the medians. wins: the share of instances in which `better` is
+    smaller.
+    largest_share: the largest share of one instance in the sum over instances.
     failed_better, failed_worse: instances with an infinite error or cost.
     replicates: the number of instances.
     """
@@ -95,11 +97,13 @@ def verdicts(study: Any, results: Any) -> pandas.DataFrame:
 def judge(
     claims: Iterable[Claim], records: pandas.DataFrame, facts: pandas.DataFrame
 ) -> pandas.DataFrame:
-    """Judge claims by tables; a reading whose cells are not stored yet is undecided."""
+    """Judge claims from tables of records and facts; undecided where cells are missing."""
     import pandas
 
-    known = by_cell(facts)
-    cells = {cell: CellRuns(rows, known.get(cell)) for cell, rows in by_cell(records).items()}
+    facts_of_cell = by_cell(facts)
+    cells = {
+        cell: CellRuns(rows, facts_of_cell.get(cell)) for cell, rows in by_cell(records).items()
+    }
     rows = [asdict(verdict) for claim in claims for verdict in _judge(claim, cells)]
     return pandas.DataFrame(rows, columns=list(Verdict.__dataclass_fields__))
 
@@ -116,10 +120,10 @@ def _judge(claim: Claim, cells: Cells) -> Iterator[Verdict]:
 
 
 def _judge_pairs(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
-    """Compare two methods by their errors at a cost, or by the costs of an error."""
+    """Compare two methods by their errors at equal cost, or by their costs to reach an error."""
     to_target = claim.kind == "cost-to-target"
     if to_target:
-        # Some runs never reach the target, so their cost is infinite: compare medians.
+        # The cost of runs that never reach the target is infinite, so medians are compared.
         reading = replace(reading, at=claim.target, interval=_MEDIANS)
     for better, worse, cost in product(claim.better, claim.worse, claim.costs):
         verdict = replace(reading, better=better, worse=worse, cost=cost)
@@ -129,11 +133,11 @@ def _judge_pairs(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdi
         elif to_target:
             costs = [runs.cost_of(verdict.metric, cost, claim.target, claim.relative)
                      for runs in pair]  # fmt: skip
-            yield _compared(verdict, costs, ratio_of_medians)
+            yield _compare(verdict, costs, ratio_of_medians)
         else:
             for point in _points(claim, verdict, pair):
                 errors = [runs.error_at(verdict.metric, cost, point) for runs in pair]
-                yield _compared(replace(verdict, at=point), errors, ratio_of_means)
+                yield _compare(replace(verdict, at=point), errors, ratio_of_means)
 
 
 def _judge_slope(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
@@ -145,13 +149,13 @@ def _judge_slope(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdi
             continue
         (runs,) = stored
         exponent, updates = float(runs.only_value("exponent")), runs.table("updates")[0]
-        late = updates >= SLOPE_WINDOW * updates[-1]
+        is_late = updates >= SLOPE_WINDOW * updates[-1]
         verdict = replace(
             verdict, worse=f"O(1/k^{1.0 - exponent:.2g})", threshold=exponent - 1.0,
             at=float(updates[-1]), replicates=len(runs.instances),
         )  # fmt: skip
-        errors = runs.averaged(runs.table(verdict.metric)[:, late])
-        yield _decided(verdict, log_slope(updates[late], errors))
+        errors = runs.averaged(runs.table(verdict.metric)[:, is_late])
+        yield _decide(verdict, log_slope(updates[is_late], errors))
 
 
 def _judge_rank(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
@@ -169,7 +173,7 @@ def _judge_rank(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdic
             measured = pandas.concat(errors, axis=1, join="inner")  # instances of all graphs
             predicted = np.stack([fact.loc[measured.index] for fact in facts], axis=1)
             ranked = replace(verdict, at=point, threshold=0.0, replicates=len(measured))
-            yield _decided(ranked, rank_correlation(measured.to_numpy(), predicted))
+            yield _decide(ranked, rank_correlation(measured.to_numpy(), predicted))
 
 
 def _with_cells(
@@ -187,12 +191,12 @@ def _with_cells(
 
 
 def _points(claim: Claim, verdict: Verdict, runs: list[CellRuns]) -> list[float]:
-    """The points to compare at: those requested, no further than all runs reach."""
+    """Return the costs at which to compare: those of the claim, limited to what all runs reach."""
     reach = min(each.reach(verdict.cost) for each in runs)
     return sorted({min(point, reach) for point in claim.points(verdict.step_size)}) or [reach]
 
 
-def _compared(
+def _compare(
     verdict: Verdict, values: list[pandas.Series[Any]], ratio: Callable[[Array, Array], Interval]
 ) -> Verdict:
     """Compare `better` and `worse` on the instances that both have."""
@@ -208,7 +212,7 @@ def _compared(
         failed_better=int(np.isinf(better).sum()),
         failed_worse=int(np.isinf(worse).sum()),
     )
-    return _decided(compared, ratio(worse, better))
+    return _decide(compared, ratio(worse, better))
 
 
 def _largest_share(values: Array) -> float:
@@ -217,8 +221,8 @@ def _largest_share(values: Array) -> float:
     return float(finite.max() / total) if total > 0 else math.nan
 
 
-def _decided(verdict: Verdict, estimate: Interval) -> Verdict:
-    """The verdict with its estimate and its outcome."""
+def _decide(verdict: Verdict, estimate: Interval) -> Verdict:
+    """Return the verdict with its estimate and outcome."""
     value, lower, upper = estimate
     threshold, outcome = verdict.threshold, "undecided"
     if verdict.kind == "slope":

@@ -20,7 +20,7 @@ from walklearn.studies import Results, Study, run_study
 from walklearn.studies.paper import catalogue, figure1
 from walklearn.studies.paper.catalogue import COMPUTED, NAMES, STUDIES
 from walklearn.studies.paper.panels import PICTURES
-from walklearn.studies.report.sections import Stored
+from walklearn.studies.report.sections import StoredResults
 from walklearn.studies.tables import PROVENANCE
 
 real_study = catalogue.shipped_study
@@ -127,7 +127,7 @@ def test_a_page_of_stored_results_is_drawn_by_a_new_process(done: tuple[Path, Re
 def test_panels_of_predictions_have_a_colour_per_graph_and_their_correlations(
     done: tuple[Path, Result],
 ) -> None:
-    stored = Stored(Results.open(done[0] / "bounds"), done[0])
+    stored = StoredResults(Results.open(done[0] / "bounds"), done[0])
     blocks = PICTURES["bounds"](stored).blocks
     study = stored.results.study
     assert len({block.caption for block in blocks}) == 1

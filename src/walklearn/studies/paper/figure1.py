@@ -116,13 +116,13 @@ def compute(name: str, out: str | os.PathLike[str]) -> tuple[Path, Picture]:
     """Compute fig1a or fig1b into `out`/name. Return the directory and the picture."""
     from walklearn.studies.cell import digest
     from walklearn.studies.results import Results
-    from walklearn.studies.tables import keeping, origin
+    from walklearn.studies.tables import origin_columns, storage_columns
 
     curves = delta_curves if name == "fig1a" else theta_curves
     points = _table(name, ((bounds, curves(bounds)) for bounds in SHOWN))
     settings = [SHOWN, DELTAS, EPSILONS.tolist(), CALIBRATED_AT.tolist()]
     # Nothing is drawn at random: there is no seed.
-    points = points.assign(**origin("none"), **keeping(digest(name, settings)))
+    points = points.assign(**origin_columns("none"), **storage_columns(digest(name, settings)))
     results = Results.of_curves(Path(out) / name, points, COMPUTED[name], _NOTE)
     return results.directory, _picture(points, _NOTE)
 

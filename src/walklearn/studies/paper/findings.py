@@ -21,7 +21,7 @@ from walklearn.files.atomic_write import atomic_write
 from walklearn.studies import Results
 from walklearn.studies.report import spending
 from walklearn.studies.report.bands import METRIC_SYMBOLS
-from walklearn.studies.report.sections import Stored
+from walklearn.studies.report.sections import StoredResults
 from walklearn.studies.report.verdict_table import SYMBOLS
 from walklearn.wording import number, plural
 
@@ -119,11 +119,11 @@ def markdown(results: Iterable[Results]) -> str:
         sizes = f"{plural(study.instances, 'instance')}, {plural(study.updates, 'update')}"
         parts += [f"### {study.name}", f"{study.question} ({sizes})"]
         parts += [_table(["claim", "judged by", *VERDICTS], rows)]
-        parts += _costs(Stored(one, one.directory.parent))
+        parts += _costs(StoredResults(one, one.directory.parent))
     return "\n\n".join(parts) + "\n"
 
 
-def _costs(stored: Stored) -> list[str]:
+def _costs(stored: StoredResults) -> list[str]:
     """A table for each target that costs are compared for: median updates of every method."""
     block = spending.cost(stored.cells, stored.results.study.claims)
     if block is None:

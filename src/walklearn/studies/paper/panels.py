@@ -23,7 +23,7 @@ from walklearn.studies.report.win_map import win_map
 from walklearn.wording import plural
 
 if TYPE_CHECKING:
-    from walklearn.studies.report.sections import Stored
+    from walklearn.studies.report.sections import StoredResults
 
 #: Numbers of series: a colour, plus one of these for another dash.
 DASHED, DOTTED = len(COLOURS), 3 * len(COLOURS)
@@ -54,25 +54,25 @@ _MEMORY = {
 _MEMORY_PRIVATE = {"sgd-1": DASHED, "saga-1": DASHED + 1, "sgd-3": 0, "saga-3": 1}
 
 
-def figure_3(stored: Stored) -> Picture:
+def figure_3(stored: StoredResults) -> Picture:
     """A panel for each problem and step; titles have the δ of the unclamped Gamma."""
     block = _curves(stored, styles=_FIGURE_3)
     equal = stored.facts[stored.facts["method"] == "gamma-equal-released"].groupby("problem")
     bounds = equal[["bounds_low", "bounds_high", "achieved_delta"]].max()
 
-    def titled(figure: Figure) -> Figure:
-        low, high, delta = bounds.loc[[figure.of["problem"]]].to_numpy()[0]
+    def with_title(figure: Figure) -> Figure:
+        low, high, delta = bounds.loc[[figure.shared["problem"]]].to_numpy()[0]
         title = (
             f"{figure.title}, ρ = {high / low:,.0f}: the unclamped Gamma of Laplace's variance "
             f"has δ = {format_upper(delta, 2)} at ε = 3"
         )
         return replace(figure, title=title)
 
-    figures = [titled(figure) for figure in block.figures]
+    figures = [with_title(figure) for figure in block.figures]
     return Picture([replace(block, figures=figures)], 2, (5.0, 3.3))
 
 
-def slope(stored: Stored) -> Picture:
+def slope(stored: StoredResults) -> Picture:
     """A colour for each exponent, solid uniform and dashed weighted, and the theorems' slopes."""
     study, block = stored.results.study, _curves(stored)
     _, error = block.axes
@@ -98,7 +98,7 @@ def _predicted(name: str, line: Series, error: str, exponent: float) -> Series:
     return replace(line, name=name, columns=columns)
 
 
-def bounds(stored: Stored) -> Picture:
+def bounds(stored: StoredResults) -> Picture:
     """A row per prediction and walk, a column per problem and step, a colour per graph."""
     study = stored.results.study
     caption = (
@@ -111,7 +111,9 @@ def bounds(stored: Stored) -> Picture:
         if block is None:
             continue
         figures = [
-            replace(figure, title=_ranked(stored, fact, one.name, figure.of), series=_points(one))
+            replace(
+                figure, title=_ranked(stored, fact, one.name, figure.shared), series=_points(one)
+            )
             for method in study.methods
             for figure in block.figures
             for one in figure.series
@@ -133,7 +135,7 @@ def _points(line: Series) -> list[Series]:
     ]  # fmt: skip
 
 
-def _ranked(stored: Stored, fact: str, method: str, of: Mapping[str, str]) -> str:
+def _ranked(stored: StoredResults, fact: str, method: str, of: Mapping[str, str]) -> str:
     """Return the title of a panel, with the rank correlation of prediction and error if judged."""
     title = f"{method} walk, {of['problem']}, {of['step_size']}"
     rows = stored.verdicts
@@ -142,7 +144,7 @@ def _ranked(stored: Stored, fact: str, method: str, of: Mapping[str, str]) -> st
     return title if rows.empty else f"{title}: ρ = {rows.sort_values('at')['ratio'].iloc[-1]:.2f}"
 
 
-def price(stored: Stored) -> Picture:
+def price(stored: StoredResults) -> Picture:
     """A panel for each reweighting: a colour per mechanism, a level per walk without noise."""
     study = stored.results.study
     block = tradeoff(stored.cells, study.methods, study.metric, "epsilon")
@@ -168,15 +170,15 @@ def price(stored: Stored) -> Picture:
     )  # fmt: skip
 
 
-def communication(stored: Stored) -> Picture:
+def communication(stored: StoredResults) -> Picture:
     """A panel for each graph and problem: the median cost of each target, by method."""
     block = cost(stored.cells, stored.results.study.claims)
     assert block is not None, "the study names targets"
     caption = f"{_size(stored)} Steps tuned. {block.caption}"
-    return Picture([stored.titled(replace(block, caption=caption))], 2, (5.0, 3.6))
+    return Picture([stored.with_titles(replace(block, caption=caption))], 2, (5.0, 3.6))
 
 
-def memory(stored: Stored) -> Picture:
+def memory(stored: StoredResults) -> Picture:
     """A column for each problem, a row for each graph; medians of a few of the methods."""
     block = _curves(stored, centre="median", styles=_MEMORY)
     figures = [
@@ -187,13 +189,13 @@ def memory(stored: Stored) -> Picture:
     return Picture([replace(block, figures=figures)], columns, (3.7, 3.0))
 
 
-def real_data(stored: Stored) -> Picture:
+def real_data(stored: StoredResults) -> Picture:
     """A column for each data set; above against updates, below against messages."""
     blocks = [_curves(stored, cost=name) for name in ("updates", "messages")]
     return Picture(blocks, len(blocks[0].figures), (3.8, 3.0))
 
 
-def ratios(stored: Stored) -> Picture:
+def ratios(stored: StoredResults) -> Picture:
     """A panel for each comparison; colour and number are the ratio, the mark is the verdict."""
     block = win_map(
         stored.results.study.problems, stored.verdicts, ("spread", "noise"), stored.file_of
@@ -210,26 +212,28 @@ def ratios(stored: Stored) -> Picture:
 
 
 def _curves(
-    stored: Stored, *, cost: str = "updates", centre: str = "mean", **changes: Any
+    stored: StoredResults, *, cost: str = "updates", centre: str = "mean", **changes: Any
 ) -> Block:
     """Return the convergence curves of a study, with titles in words."""
     metric = stored.results.study.metric
     block = convergence(stored.cells, metric)
-    return stored.titled(replace(block, controls=controls(metric, cost, centre), **changes))
+    return stored.with_titles(replace(block, controls=controls(metric, cost, centre), **changes))
 
 
-def _grid(stored: Stored, columns: int, panel: tuple[float, float], **changes: Any) -> Picture:
+def _grid(
+    stored: StoredResults, columns: int, panel: tuple[float, float], **changes: Any
+) -> Picture:
     """Return the convergence curves in a grid."""
     return Picture([_curves(stored, **changes)], columns, panel)
 
 
-def _size(stored: Stored) -> str:
+def _size(stored: StoredResults) -> str:
     study = stored.results.study
     return f"{plural(study.instances, 'instance')} of {plural(study.updates, 'update')}."
 
 
 #: Panels of curves are in the order of graphs, problems and step sizes.
-PICTURES: dict[str, Callable[[Stored], Picture]] = {
+PICTURES: dict[str, Callable[[StoredResults], Picture]] = {
     "fig2a": partial(_grid, columns=3, panel=(3.8, 2.5)),
     "fig2b": partial(_grid, columns=3, panel=(3.8, 2.5)),
     "fig3": figure_3,

@@ -114,7 +114,7 @@ def panels(
         Figure(
             " · ".join(key[place] for place in differing),
             series(group),
-            of=dict(zip(names, key, strict=True)),
+            shared=dict(zip(names, key, strict=True)),
         )
         for key, group in members.items()
     ]

@@ -1,15 +1,14 @@
-"""Figures as data: the page draws, tabulates and offers for download the same numbers.
+"""Describe figures as data, which the page draws, tabulates and offers for download.
 
-A `Block` is a heading with one or several `Figure` panels that share their legend and controls.
-A panel holds `Series`: named columns of numbers, each with the file that it comes from. There are
-two renderers: the page (`templates/figures.js`) and matplotlib (`pictures`). Both read the block's
-``options``:
+A `Block` is a heading with one or more `Figure` panels, which share a legend and controls. A panel
+holds `Series`: named columns of numbers, and the file that they come from. Two renderers draw them:
+the page (`templates/figures.js`) and matplotlib (`pictures`). Both read the ``options`` of a block:
 
-    x, y, x_label, y_label   columns and labels of the axes, where no control chooses them
+    x, y, x_label, y_label   columns and labels of the axes; controls override them
     x_log, y_log             False for a linear axis
     mode                     lines, markers, text
-    band                     draw intervals as bands and not as bars
-    ticks                    put ticks at the values themselves
+    band                     True to draw intervals as bands instead of bars
+    ticks                    True to put a tick at each value
     scale                    title, reach (in powers of two) and ticks of a colour scale
 
 >>> columns = {"updates": [1, 10], "gap mean": [0.5, float("nan")]}
@@ -37,7 +36,7 @@ DIGITS = 4  # significant digits of numbers on the page
 class Series:
     """One line or one set of points or bars: columns of equal length, and their source.
 
-    It is visible while the controls named in ``keys`` have these values.
+    ``keys`` maps controls to values: the series is visible while all controls have these values.
     """
 
     name: str
@@ -46,13 +45,13 @@ class Series:
     keys: Mapping[str, str] = field(default_factory=dict)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """A column, with NaN where it is not finite; all NaN if there is no such column."""
+        """Return a column as floats; NaN for missing columns and values that are not finite."""
         length = len(list(next(iter(self.columns.values()))))
         values = np.array(list(self.columns.get(column, [np.nan] * length)), dtype=float)
         return np.where(np.isfinite(values), values, np.nan)
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON; numbers are rounded, and None if they are not finite."""
+        """Convert to JSON values; numbers are rounded, and None if not finite."""
         columns = {key: plain_numbers(values) for key, values in self.columns.items()}
         return {**vars(self), "columns": columns}
 
@@ -74,11 +73,11 @@ class Control:
 
 @dataclass(frozen=True)
 class Figure:
-    """One panel. ``of`` holds what its series share, such as graph and problem."""
+    """One panel. ``shared`` are the settings of all its series, such as graph and problem."""
 
     title: str
     series: Sequence[Series]
-    of: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> dict[str, list[str]]:
@@ -93,8 +92,8 @@ class Figure:
 class Block:
     """A heading, a caption, and panels of one kind.
 
-    ``styles`` gives series numbers, which both renderers turn into colour and dash; without it
-    series are numbered in their order.
+    ``styles`` maps a series to a number, which selects its colour and dash in both renderers. By
+    default series are numbered in order.
     """
 
     kind: str  # lines, map or bars
@@ -103,7 +102,7 @@ class Block:
     controls: Sequence[Control]
     figures: Sequence[Figure]
     legend: bool = True
-    shown: int | None = None  # number of panels that are not folded
+    shown: int | None = None  # number of panels that are unfolded at first; None for all
     options: Mapping[str, Any] = field(default_factory=dict)
     styles: Mapping[str, int] = field(default_factory=dict)
 
@@ -118,25 +117,25 @@ class Block:
 
     @property
     def axes(self) -> tuple[str, str]:
-        """The columns that are drawn at first, across and up; figures.js has the same rule."""
+        """The columns of x and y that are drawn at first; figures.js has the same rule."""
         state = self.start
         x, y = (state.get(name) or self.options.get(name, "") for name in ("x", "y"))
         return x, f"{y} {state['centre']}" if "centre" in state else y
 
     def label(self, axis: str) -> str:
-        """The label of an axis at first."""
+        """Return the label of an axis before any control is changed."""
         for control in self.controls:
             if control.name == axis:
                 return control.options[control.start]
         return str(self.options.get(f"{axis}_label", self.options.get(axis, "")))
 
     def style(self, name: str) -> int:
-        """The number of a series."""
+        """Return the style number of a series."""
         return self.styles[name] if name in self.styles else self.names.index(name)
 
-    def panel(self, title: str, **of: str) -> Figure:
-        """Return the panel of a graph, a problem, …, with another title."""
-        figure = next(one for one in self.figures if of.items() <= one.of.items())
+    def panel(self, title: str, **shared: str) -> Figure:
+        """Return the panel with these shared settings, such as graph="er", with another title."""
+        figure = next(one for one in self.figures if shared.items() <= one.shared.items())
         return replace(figure, title=title)
 
     @property
@@ -159,7 +158,7 @@ class Block:
 
 
 def computed_curves(table: pandas.DataFrame, file: str, note: str) -> list[Block]:
-    """Describe curves that were computed and not simulated: a block for each pair of axes.
+    """Make blocks of curves that were computed, not simulated: one block for each pair of axes.
 
     The table has a row per point: panel, series, style (a number), x, y, x_label, y_label and
     y_log, which is True if the vertical axis is logarithmic. The note states choices.
@@ -193,7 +192,7 @@ def computed_curves(table: pandas.DataFrame, file: str, note: str) -> list[Block
 
 
 def plain_numbers(values: Iterable[Any]) -> list[Any]:
-    """Round numbers for a reader, and replace those that are not finite by None; keep texts."""
+    """Round numbers to 4 digits, and replace those that are not finite by None; keep texts."""
     return [value if isinstance(value, str) else _rounded(float(value)) for value in values]
 
 

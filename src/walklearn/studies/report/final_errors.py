@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from walklearn.checks import is_number
-from walklearn.studies.methods import WHERE
+from walklearn.studies.methods import CELL_KEYS
 from walklearn.studies.report.bands import INTERVAL, CellBands, controls, panels
 from walklearn.studies.report.figures import Block, Series
 
@@ -75,7 +75,7 @@ def method_families(methods: Tables, x: str) -> dict[str, list[str]]:
     """
     alike: dict[str, list[str]] = {}
     for name, table in methods.items():
-        rest = {k: value for k, value in table.items() if k not in (x, *WHERE, "infeasible")}
+        rest = {k: value for k, value in table.items() if k not in (x, *CELL_KEYS, "infeasible")}
         alike.setdefault(repr((x in table, sorted(rest.items(), key=str))), []).append(name)
     families: dict[str, list[str]] = {}
     for members in alike.values():

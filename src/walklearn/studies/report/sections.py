@@ -1,11 +1,11 @@
-"""One study as a section of the page: its question, settings, figures and provenance.
+"""Make the section of the page about one study: question, settings, figures and provenance.
 
 The grid and the claims decide which figures come first:
 
-    map         the problems form a grid over two numbers: the ratios of the verdicts
-    tradeoff    some methods differ in one number alone, such as ε: the last error against it
-    cost        claims about reaching a target: the cost until then
-    scatter     a claim that a fact ranks graphs: the last error against that fact
+    map         if problems form a grid over two numbers: the ratios of the verdicts
+    tradeoff    if methods differ only in one number, such as ε: the last error against it
+    cost        if claims are about reaching a target: the cost until it is reached
+    scatter     if a claim says that a fact ranks graphs: the last error against that fact
 
 The table ``[figure]`` of a study overrides this (see `walklearn.studies.figure_options`).
 """
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from walklearn.studies.results import Results
 
 
-class Stored:
+class StoredResults:
     """The tables of stored results, and summaries of their cells.
 
-    start: the directory that paths are relative to.
+    start: the directory of the page; links to files are relative to it.
     """
 
     def __init__(self, results: Results, start: Path) -> None:
@@ -55,14 +55,14 @@ class Stored:
         """The path of a file of the study."""
         return Path(os.path.relpath(self.results.directory / name, self._start)).as_posix()
 
-    def titled(self, block: Block) -> Block:
+    def with_titles(self, block: Block) -> Block:
         """Replace names in the titles of panels by their explanations."""
 
-        def titled(figure: Figure) -> Figure:
-            words = (self.words[kind].get(name, name) for kind, name in figure.of.items())
+        def with_title(figure: Figure) -> Figure:
+            words = (self.words[kind].get(name, name) for kind, name in figure.shared.items())
             return replace(figure, title=" · ".join(filter(None, words)) or figure.title)
 
-        return replace(block, figures=[titled(figure) for figure in block.figures])
+        return replace(block, figures=[with_title(figure) for figure in block.figures])
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Section:
 
 def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Section:
     """Return the section of stored results; paths are relative to ``start``."""
-    stored = Stored(results, start)
+    stored = StoredResults(results, start)
     if (results.directory / "curves.parquet").is_file():
-        return _computed(stored)
+        return _section_of_curves(stored)
     records = stored.records
     if records.empty:
         raise ValueError(
@@ -111,14 +111,14 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
         notes=notes(results),
         claims=claims(study.name, stored.verdicts, stored.file_of, stored.words),
         names={name: text for name, text in explained.items() if text not in ("", name)},
-        blocks=[stored.titled(block) for block in blocks(stored)],
+        blocks=[stored.with_titles(block) for block in blocks(stored)],
         fact_heads=heads,
         fact_rows=rows,
         provenance={
             "walklearn": ", ".join(map(str, records["version"].unique())),
             "machine": "; ".join(map(str, records["machine"].unique())),
-            "started": minute(results.about["started"]),
-            "cells finished": " to ".join(dict.fromkeys(map(minute, (times[0], times[-1])))),
+            "started": format_time(results.about["started"]),
+            "cells finished": " to ".join(dict.fromkeys(map(format_time, (times[0], times[-1])))),
             "seed": str(study.seed),
             "seed of one run": f"{records['seed'].iloc[0]}; each row has its own",
             "stored": f"{plural(records['cell'].nunique(), 'cell')}, "
@@ -127,8 +127,8 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
     )
 
 
-def _computed(stored: Stored) -> Section:
-    """The section of computed curves, which have no cells and no verdicts."""
+def _section_of_curves(stored: StoredResults) -> Section:
+    """Return the section of a computed figure, which has no cells and no verdicts."""
     import pandas
 
     about = stored.results.about
@@ -143,14 +143,14 @@ def _computed(stored: Stored) -> Section:
         provenance={
             "walklearn": about["walklearn"],
             "machine": about["machine"],
-            "started": minute(about["started"]),
+            "started": format_time(about["started"]),
             "stored": f"{len(table):,} points",
         },
     )
 
 
-def blocks(stored: Stored) -> Iterator[Block]:
-    """Yield the figures of the study: those of its grid and its claims, then the others."""
+def blocks(stored: StoredResults) -> Iterator[Block]:
+    """Yield the special figures for the grid and the claims, then the error curves."""
     study, view, cells = stored.results.study, stored.results.study.view, stored.cells
     kinds = view.kind or "map tradeoff cost scatter"
     special: list[Block | None] = []
@@ -169,8 +169,8 @@ def blocks(stored: Stored) -> Iterator[Block]:
     yield convergence(cells, study.metric, is_first=not first)
 
 
-def _facts_table(stored: Stored) -> tuple[list[str], list[list[str]]]:
-    """Means over the instances of each cell, without columns that are zero or unknown."""
+def _facts_table(stored: StoredResults) -> tuple[list[str], list[list[str]]]:
+    """Return a table of means over the instances of each cell, without zero or unknown columns."""
     facts, names = stored.facts, ["graph", "problem", "step_size", "method"]
     groups = facts.groupby("cell", sort=False)
     present = [name for name in FACTS if name in facts and facts[name].notna().any()]
@@ -195,10 +195,10 @@ def _notices(results: Results) -> Iterator[str]:
         yield "A quick run: fewer instances and updates than in the full study."
 
 
-def minute(stored: str) -> str:
+def format_time(stored: str) -> str:
     """Format a stored time.
 
-    >>> minute("2026-11-16T00:27:34+00:00")
+    >>> format_time("2026-11-16T00:27:34+00:00")
     '2026-11-16 00:27 UTC'
     """
     return f"{datetime.fromisoformat(stored).astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""Running a study: workers perform its tasks, and each finished cell is stored at once."""
+"""Run a study: workers perform its tasks, and each finished cell is stored at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from walklearn.studies.study import Study
 from walklearn.studies.tasks import CellWork, Task, work_of
 from walklearn.studies.verdicts import verdicts
 
-WAIT_SECONDS = 0.2  # how long Ctrl-C may go unnoticed
+WAIT_SECONDS = 0.2  # maximum delay before Ctrl-C is noticed
 
 
 def run_study(
@@ -28,7 +28,7 @@ def run_study(
     cores: int | None = None,
     progress: bool | None = None,
 ) -> Results:
-    """Run the unfinished cells of a study, then judge its claims.
+    """Run all cells of a study that are not finished, then judge its claims.
 
     Ctrl-C raises KeyboardInterrupt; finished cells are kept, and the same call resumes the study.
 
@@ -37,12 +37,12 @@ def run_study(
     study
         The study.
     out
-        Directory for a directory with the study's name.
+        Parent directory; the results are in a subdirectory with the name of the study.
     engine
-        "local", or "ray" for the same tasks on a Ray cluster. The results are the same, bit for
-        bit, on the same kind of machine.
+        "local", or "ray" for the same tasks on a Ray cluster. Both give the same bits on the
+        same kind of machine.
     address
-        Address of the Ray cluster; by default one is made of this machine's cores.
+        Address of the Ray cluster; by default a local cluster is started.
     cores
         Number of workers; by default all cores. With 1, no process is started.
     progress
@@ -51,13 +51,13 @@ def run_study(
     Returns
     -------
     Results
-        The results, which `Results.open` opens again.
+        The stored results. `Results.open` opens them later.
     """
     stop = threading.Event()
-    pool = pool_of(engine, address, cores)  # first: a wrong engine leaves no files behind
+    pool = pool_of(engine, address, cores)  # first, so that a wrong engine leaves no files behind
     try:
         results = Results.prepare(Path(out) / study.name, study)
-        cells = [cell for cell in study.cells() if not results.finished(cell)]
+        cells = [cell for cell in study.cells() if not results.is_finished(cell)]
         bar = progress_bar(progress, sum(map(work_of, cells)), study.name)
         with bar, stop_on_interrupt(stop):
             _run(cells, pool, results, stop, bar)
