@@ -5,14 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import walklearn as wl
+from tests.running import invoke_ok
 from walklearn import FitPlan, PrivacySettings, PublicFacts, advise
+from walklearn.node.agreement.plan import Plan
 from walklearn.walks import Uniform
 
 GRAPH = wl.graphs.erdos_renyi(60, 0.2, seed=1)
@@ -54,7 +59,7 @@ def test_every_choice_has_a_reason_and_the_facts_are_shown(asked: dict[str, Any]
 
 def test_laziness_is_chosen_exactly_where_the_walk_alternates() -> None:
     for graph, laziness in ((wl.graphs.ring(20), 0.1), (wl.graphs.ring(21), 0.1), (GRAPH, 0.0)):
-        plan = advise(graph, PublicFacts(graph.node_count))
+        plan = advise(graph, PublicFacts(graph.node_count), laziness=None)
         assert plan.walk == Uniform(laziness=laziness), graph
         assert reason_of(plan, "laziness").startswith(str(laziness or "none"))
     gaps = [wl.theory.spectral_gap(wl.graphs.ring(20), Uniform(laziness=a)) for a in (0.0, 0.1)]
@@ -81,7 +86,8 @@ def test_the_walk_is_uniform_where_privacy_costs_more_than_weighting_gains() -> 
 
 
 def test_json_has_no_numbers_that_json_does_not_know() -> None:
-    plan = advise(wl.graphs.ring(20), PublicFacts(20, 20, 5), PrivacySettings(**CONSTANTS))
+    facts, privacy = PublicFacts(20, 20, 5), PrivacySettings(**CONSTANTS)
+    plan = advise(wl.graphs.ring(20), facts, privacy, laziness=None)
     content = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert (content["private"], content["epsilon"], content["model"]) == (
         False, None, "in the clear",
@@ -166,6 +172,53 @@ def test_an_estimator_resolves_the_same_plan(protect: Any) -> None:
     assert resolved.claims == ()
     assert resolved.to_dict()["simulated"]
     assert resolved.headline != plan.headline
+
+
+@pytest.mark.parametrize("epsilon", [None, 3.0])
+@pytest.mark.parametrize("family", ["ring", "star", "erdos-renyi"])
+def test_the_same_request_gives_the_same_plan_everywhere(
+    family: str, epsilon: float | None, tmp_path: Path
+) -> None:
+    """A graph with two sides gets a warning wherever gradient steps are planned on it."""
+    graph = wl.graphs.as_graph(family, 20, seed=1)
+    table = pd.DataFrame(np.random.default_rng(1).normal(size=(200, 4)), columns=list("abcd"))
+    y, nodes = np.where(table["a"] > 0, 1, 0), np.arange(200) % 20
+    table.assign(y=y, site=nodes).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "edges").write_text("".join(f"{i} {j}\n" for i, j in graph.edges()))
+    (tmp_path / "schema").write_text("".join(f"[{name}]\nspread = 1\n" for name in "abcd"))
+    total: Any = {} if epsilon is None else {"epsilon": epsilon, "delta": 1e-5}
+    asked = [f"--{name}={value}" for name, value in total.items()]
+    asked += ["--graph", tmp_path / "edges", "--schema", tmp_path / "schema", "--target", "y"]
+    data = (tmp_path / "rows.csv", *asked, "--node-column", "site", "--task", "classification")
+    facts, privacy = PublicFacts(20, 200, 4, 2.0), PrivacySettings(**total, feature_bound=6.0)
+    estimator = wl.RandomWalkClassifier(graph=graph, schema={"*": {"spread": 1}}, **total)
+    alternates = family == "ring" and epsilon is not None
+    plans = []
+    for resolve in (
+        lambda: estimator.resolve(table, y, nodes), lambda: advise(graph, facts, privacy)
+    ):  # fmt: skip
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            plans.append(resolve().to_dict())
+        assert any("laziness=0.1" in str(each.message) for each in caught) == alternates
+    for command in (("advise", *asked, "--rows", 200), ("advise", *data)):
+        result = invoke_ok(*command, "--json")
+        assert ("--laziness 0.1" in result.stderr) == alternates
+        plans.append(json.loads(result.stdout))
+    names = ("walk", "laziness", "update", "step_constant", "updates", "average", "clip",
+             "noise_multiplier", "max_contributions", "loss")  # fmt: skip
+    for plan in plans[1:]:
+        assert {name: plan.get(name) for name in names} == pytest.approx(
+            {name: plans[0].get(name) for name in names}
+        )
+        assert plan["reasons"][1:] == plans[0]["reasons"][1:]
+    result = invoke_ok("train", *data, "--max-steps", 2000, "--out", tmp_path / "m", "--json")
+    assert ("--laziness 0.1" in result.stderr) == alternates
+    assert json.loads(result.stdout)["reasons"][1:3] == plans[0]["reasons"][1:3]
+    invoke_ok("plan", "new", *asked, "--classes", "0,1", "--rows", 200, "--out", tmp_path / "plan")
+    agreed = Plan.read(tmp_path / "plan")
+    assert (agreed.walk, agreed.laziness) == (plans[0]["walk"], plans[0]["laziness"])
+    assert epsilon is None or agreed.updates == plans[0]["updates"]
 
 
 def test_the_digest_covers_what_is_learnt_and_not_for_how_long() -> None:
@@ -257,10 +310,12 @@ def test_settings_keep_their_unit_when_replaced() -> None:
 
 
 def private(**settings: Any) -> wl.RandomWalkClassifier:
-    return wl.RandomWalkClassifier(graph=RING, epsilon=3.0, delta=1e-5, row_length=2.0, **settings)
+    return wl.RandomWalkClassifier(
+        graph=COMPLETE, epsilon=3.0, delta=1e-5, row_length=2.0, **settings
+    )
 
 
-RING = wl.graphs.ring(6)
+COMPLETE = wl.graphs.complete(6)
 ROWS = np.random.default_rng(1).normal(size=(24, 3))
 LABELS, OWNERS = ROWS[:, 0] > 0, np.arange(24) % 6
 
@@ -289,7 +344,7 @@ def test_a_plan_claims_what_the_ledger_does_in_later_calls_too() -> None:
     noise = wl.privacy.ModelNoise.calibrate(epsilon=1.0, delta=1e-7, clip=1.0, max_contributions=9)
     walk = wl.walks.Weighted(privacy=wl.privacy.Laplace(5.0, bounds=(0.1, 10.0)))
     estimator = wl.RandomWalkClassifier(
-        graph=RING, walk=walk, model_privacy=noise, delta=1e-7, feature_bound=3.0
+        graph=COMPLETE, walk=walk, model_privacy=noise, delta=1e-7, feature_bound=3.0
     )
     epsilons = []
     for _ in range(3):

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from walklearn.cli.console import WIDTH, Console, print_reasons, with_console
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
+    LAZINESS,
     PENALTY,
     PRIVACY_OPTIONS,
     TASK,
@@ -41,6 +42,7 @@ _OPTIONS = [
                  help="Number of classes, if DATA is omitted. Default: two."),
     TASK,
     PENALTY,
+    LAZINESS,
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
                  help="Seed of a random graph."),
 ]
@@ -147,7 +149,7 @@ def _from_file(data: Path, data_options: DataOptions, options: dict[str, Any]) -
     rows = data_options.rows(data_options.read(data))
     task = task_of(rows.y, rows.target, options["task"])
     estimator = data_options.estimator(
-        task, rows, options, options["seed"], laziness=None, mechanism=None
+        task, rows, options, options["seed"], laziness=options["laziness"], mechanism=None
     )
     options["task"] = task
     with config_context(assume_finite=True):  # the cells were checked when they were read

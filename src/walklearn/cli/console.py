@@ -116,6 +116,7 @@ def with_console(command: Callable[..., None]) -> Callable[..., None]:
         console = Console(quiet, verbose, as_json)
         shown = False if quiet else True if verbose else None
         with show_progress(shown), warnings.catch_warnings(), report_user_errors():
+            warnings.simplefilter("always", UserWarning)
             # By default, Python also prints the line of code that issued the warning.
             warnings.showwarning = lambda message, *_, **__: console.note(str(message))
             try:

@@ -69,6 +69,8 @@ TASK = click.option("--task", type=click.Choice(["auto", "classification", "regr
                          "Required with --epsilon.")
 PENALTY = click.option("--penalty", type=click.FloatRange(0), default=1e-3, show_default=True,
                        help="λ of the penalty (λ/2)‖w‖².")
+LAZINESS = click.option("--laziness", type=click.FloatRange(0, 1, max_open=True), default=0.0,
+                        show_default=True, help="Probability that the token stays.")
 TARGET_SCALE = click.option(
     "--target-scale", metavar="CENTRE,SPREAD",
     help="Public typical value of a numeric target, and typical distance from it. Required for "
@@ -387,4 +389,11 @@ def plan_without_rows(
         model=options.get("model"), feature_bound=lengths["feature_bound"],
     )  # fmt: skip
     facts = PublicFacts(graph.node_count, rows, features, lengths["row_length"])
-    return advise(graph, facts, privacy, loss=loss_of(None, classes), penalty=options["penalty"])
+    return advise(
+        graph,
+        facts,
+        privacy,
+        loss=loss_of(None, classes),
+        penalty=options["penalty"],
+        laziness=options["laziness"] or 0.0,
+    )

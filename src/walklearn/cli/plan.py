@@ -10,6 +10,7 @@ import click
 from walklearn.cli.console import WIDTH, Console, with_console
 from walklearn.cli.data_options import (
     GRAPH,
+    LAZINESS,
     PENALTY,
     TARGET_SCALE,
     TOTAL_OPTIONS,
@@ -44,6 +45,7 @@ _NEW_OPTIONS = [
     GRAPH,
     *TOTAL_OPTIONS,
     PENALTY,
+    LAZINESS,
     click.option("--updates", type=click.IntRange(1),
                  help="Number of updates. Default without ε: 400 per node, and at least 5000. With "
                       "ε it follows from ε."),

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import (
     DATA_OPTIONS,
+    LAZINESS,
     PENALTY,
     PRIVACY_OPTIONS,
     TASK,
@@ -26,7 +27,7 @@ from walklearn.cli.run_record import charge_run, total_of_runs
 from walklearn.cli.train_output import (
     Trained,
     document_of,
-    notes_on_plan,
+    notes_on_network,
     notes_on_result,
     print_result,
 )
@@ -72,8 +73,7 @@ _OPTIONS = [
     click.option("--update", type=click.Choice(["auto", *UPDATES.names]), default="auto",
                  show_default=True, help="Update of the model during a visit. auto: saga, which "
                  "converges to the minimiser; sgd with privacy or --step-constant."),
-    click.option("--laziness", type=click.FloatRange(0, 1, max_open=True), default=0.0,
-                 show_default=True, help="Probability that the token stays."),
+    LAZINESS,
     click.option("--steps", type=click.IntRange(1),
                  help="Number of updates. Default: until convergence."),
     click.option("--max-steps", type=click.IntRange(1),
@@ -160,7 +160,7 @@ def train(
         console.document["reasons"] = [str(reason) for reason in fit.plan.reasons]
         for line in fit.summary:
             console.log(line)
-        for note in notes_on_plan(fit.plan, estimator.graph, fit.problem):
+        for note in notes_on_network(estimator.graph):
             console.note(note)
         column, delta = data_options.node_column, estimator.delta
         charged = charge_run(table, column, fit.ledger, delta, resume, console.note)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from walklearn.graphs import Network
     from walklearn.models import Model
     from walklearn.models.score import Score
-    from walklearn.objectives import Problem
     from walklearn.privacy import RecordTotal
     from walklearn.tables import Rows
 
@@ -47,18 +46,12 @@ class Trained(NamedTuple):
         return self.model.details.keys().isdisjoint(self.owners)
 
 
-def notes_on_plan(plan: FitPlan, network: Network, problem: Problem) -> list[str]:
-    """Return notes on surprises in a plan; they are printed before any ε is spent."""
+def notes_on_network(network: Network) -> list[str]:
+    """Return notes on surprises in a network; they are printed before any ε is spent."""
     notes = []
     idle = network.graph.node_count - len(set(network.owners.tolist()))
     if idle:
         notes.append(f"{idle} of {network.graph.node_count} nodes own no rows and only relay.")
-    has_memory = plan.update is not None and plan.update.converges
-    if not has_memory and _alternates(plan, problem):
-        notes.append(
-            "the walk alternates between two sides of the graph, so it never mixes. Pass "
-            "--laziness 0.1."
-        )
     return notes
 
 
@@ -104,17 +97,6 @@ def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str
             "other rows (--test-fraction 0.2)."
         )
     return notes
-
-
-def _alternates(plan: FitPlan, problem: Problem) -> bool:
-    """True if the graph is bipartite and the token never stays put."""
-    graph, walk = plan.graph, plan.walk
-    if graph.node_count == 1 or plan.laziness > 0.0 or not graph.is_bipartite:
-        return False
-    if walk.has_random_announcements or plan.mechanism is not None:
-        return False  # noisy scores differ, so some moves are rejected and the token stays
-    scores = walk.announcements(graph, problem)[:, 0]  # equal scores reject no move
-    return bool(scores.min() == scores.max())
 
 
 def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class FitPlan:
     >>> facts = wl.PublicFacts(nodes=10, rows=100, features=5)
     >>> plan = wl.advise(wl.graphs.ring(10), facts)
     >>> plan.walk, plan.update, plan.claim.is_private
-    (Uniform(laziness=0.1), Saga(), False)
+    (Uniform(), Saga(), False)
     """
 
     graph: Graph

@@ -14,6 +14,7 @@ the same ("node-mean").
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,7 +53,7 @@ from walklearn.updates.step_choice import (
 )
 from walklearn.updates.step_sizes import ConstantStep, StepSize
 from walklearn.updates.update import UPDATES, Update
-from walklearn.walks import Uniform, Walk
+from walklearn.walks import Metropolis, Uniform, Walk
 from walklearn.walks.disclosure import (
     check_disclosure_known,
     check_protectable,
@@ -67,6 +68,10 @@ LAZINESS = 0.1
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 3e-3, 1e-4
 VISITS = 5  # updates for each node with new rows in a call of partial_fit
 AS_ASKED = "as asked for."
+ALTERNATES = (
+    "the walk alternates between two sides of the graph, so it never mixes. Pass laziness=0.1 "
+    "(--laziness 0.1)."
+)
 CHOICES = ("graph", "walk", "laziness", "model", "update", "step", "updates", "stop", "loss")
 ABOUT_SAGA = (
     "Saga, because it converges to the minimiser, whereas SGD only comes close. Each node keeps "
@@ -83,6 +88,7 @@ def advise(
     loss: Loss | str | None = None,
     penalty: float = 1e-3,
     intercept: bool | None = None,
+    laziness: float | None = 0.0,
 ) -> FitPlan:
     """Recommend a walk, an update, a protection, a step and a length, from public facts alone.
 
@@ -103,6 +109,8 @@ def advise(
         True if the model has an intercept, a further feature that is 1 in each row. The default
         is True for public facts, which do not count it, and False for a problem, whose last column
         it would be.
+    laziness
+        The probability that the token stays put; None chooses it by the spectral gap of the graph.
 
     Returns
     -------
@@ -113,7 +121,8 @@ def advise(
     --------
     >>> import walklearn as wl
     >>> facts = wl.PublicFacts(nodes=20, rows=5000, features=9, row_length=3.0)
-    >>> plan = wl.advise(wl.graphs.ring(20), facts, wl.PrivacySettings(epsilon=1.0, delta=1e-5))
+    >>> total = wl.PrivacySettings(epsilon=1.0, delta=1e-5)
+    >>> plan = wl.advise(wl.graphs.ring(20), facts, total, laziness=None)
     >>> plan.walk, plan.noise.max_contributions, round(plan.noise_to_signal, 2)
     (Uniform(laziness=0.1), 50, 0.02)
     """
@@ -147,9 +156,9 @@ def advise(
         problem, facts, loss = None, about, loss or Logistic()
         if privacy.hides_row_counts and facts.rows is None:
             aggregate = "node-mean"
-    walk = walk_of("auto", None, privacy.covers_constants_alone)
+    walk = walk_of("auto", laziness, privacy.covers_constants_alone)
     request = FitRequest(
-        walk, graph, laziness=None, penalty=penalty, intercept=intercept, aggregate=aggregate,
+        walk, graph, laziness=laziness, penalty=penalty, intercept=intercept, aggregate=aggregate,
         privacy=privacy, row_length=facts.row_length, is_private=privacy.asks, is_auto_walk=True,
     )  # fmt: skip
     return resolve(request, loss, facts, graph, problem)
@@ -195,6 +204,10 @@ def resolve(
     update = case.choose_update(walk, budget_plan)
     steps = case.choose_length(update, budget_plan)
     converges = update is not None and update.converges
+    if not converges and case.alternates(walk):
+        case.explain("laziness", f"none, but {ALTERNATES}")
+        if before is None:
+            warnings.warn(ALTERNATES, stacklevel=6)
     tolerance = GRADIENT_TOLERANCE if converges else LOSS_TOLERANCE
     average: Any = request.average
     if not getattr(update, "average", update is None):
@@ -261,6 +274,16 @@ class _Case:
             because = "none, because a token that stays reaches no other node."
         self.explain("laziness", because)
         return walk, comparison
+
+    def alternates(self, walk: Walk) -> bool:
+        """True if the graph is bipartite and the token never stays put."""
+        graph = self.graph
+        if not isinstance(walk, Metropolis) or walk.laziness or not graph.is_bipartite:
+            return False
+        if graph.node_count <= 2 or walk.has_random_announcements or mechanism_of(walk) is not None:
+            return False  # noisy scores differ, so some moves are rejected and the token stays
+        scores = walk.announcements(graph, self.problem)[:, 0]  # equal scores reject no move
+        return bool(scores.min() == scores.max())
 
     def bounds(self) -> tuple[float, float]:
         """Return the bounds of L_i over all rows that the nodes could hold."""
