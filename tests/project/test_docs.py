@@ -60,7 +60,7 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
     for registry in (WALKS, UPDATES, LOSSES, MECHANISMS):  # other tests may use the pages' names
-        for content in ("_things", "_import_paths"):
+        for content in ("_entries", "_import_paths"):
             monkeypatch.setattr(registry, content, dict(getattr(registry, content)))
     names: dict[str, object] = {}
     blocks = blocks_of(page)
