@@ -62,7 +62,7 @@ _bits_of_float = _reinterpretation(types.int64(types.float64), ir.IntType(64))
 def exp_of_minus(x):
     """Return e^(−x) for x ≥ 0 within two ulps, without a call, so that loops over it vectorise.
 
-    x = n ln 2 + r with |r| ≤ ln 2 / 2. A Taylor polynomial gives e^(−r), and the bits of n 2^(−n).
+    x = n ln 2 + r with |r| ≤ ln 2 / 2. A Taylor polynomial gives e^(−r), the bits of n give 2^(−n).
     """
     x = min(x, _LARGEST_EXPONENT)
     # Adding _SHIFT rounds x / ln 2 to n in the last bits of the sum, because processors have no
@@ -104,8 +104,8 @@ def log_of_one_plus(t):
 def step_sizes(constant, exponent, done, total, steps, totals):
     """Compute c / k^q for k = done + 1, …, and the running sums, which continue from `total`.
 
-    For large k, powers are computed at fixed k only, and the binomial series of (1 + x)^(−q) gives
-    those in between. Its eighth term is below the rounding.
+    For large k, powers are computed for every `POWERS_EVERY`-th k, and the binomial series of
+    (1 + x)^(−q) gives those in between. Its eighth term is below the rounding.
     """
     c1 = -exponent
     c2 = c1 * (c1 - 1.0) / 2.0
@@ -116,11 +116,11 @@ def step_sizes(constant, exponent, done, total, steps, totals):
     c7 = c6 * (c1 - 6.0) / 7.0
     k, end = done + 1, done + 1 + steps.size
     while k < end:
-        known = k if k < POWERS_FROM else k - k % POWERS_EVERY
-        last = k + 1 if k < POWERS_FROM else min(end, known + POWERS_EVERY)
-        step, inverse = constant / np.float64(known) ** exponent, 1.0 / known
+        base = k if k < POWERS_FROM else k - k % POWERS_EVERY
+        last = k + 1 if k < POWERS_FROM else min(end, base + POWERS_EVERY)
+        step, inverse = constant / np.float64(base) ** exponent, 1.0 / base
         for number in range(k, last):
-            x = (number - known) * inverse
+            x = (number - base) * inverse
             series = c4 + x * (c5 + x * (c6 + x * c7))
             gamma = step + step * x * (c1 + x * (c2 + x * (c3 + x * series)))
             steps[U(number - done - 1)] = gamma
@@ -142,11 +142,11 @@ def next_uniform(stream):
     # The upper half of low · m_low, by products of 32 bits.
     a, b, c, d = low >> half, low & mask, m_low >> half, m_low & mask
     middle = (b * d >> half) + (a * d & mask) + (b * c & mask)
-    carried = a * c + (a * d >> half) + (b * c >> half) + (middle >> half)
-    high = carried + high * m_low + low * m_high + stream[2]
+    carry = a * c + (a * d >> half) + (b * c >> half) + (middle >> half)
+    high = carry + high * m_low + low * m_high + stream[2]
     low = low * m_low + stream[3]
     high += U(low < stream[3])
     stream[0], stream[1] = high, low
-    bits, turn = high ^ low, high >> U(58)
-    bits = (bits >> turn) | (bits << ((U(64) - turn) & U(63)))
+    bits, rotation = high ^ low, high >> U(58)
+    bits = (bits >> rotation) | (bits << ((U(64) - rotation) & U(63)))
     return np.float64(bits >> U(11)) * 2.0**-53

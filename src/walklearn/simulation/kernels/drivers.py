@@ -36,7 +36,7 @@ class Tokens(NamedTuple):
     previous: Array
     messages: Array
     questions: Array  # messages that ask or answer for counts
-    visits: Array  # of each node, by all tokens
+    visits: Array  # visits to each node by all tokens
 
 
 class Draws(NamedTuple):
@@ -70,7 +70,7 @@ def _is_due(records, record, visits):
 
 
 @inlined
-def _count(tokens, b, records, record):
+def _record_counts(tokens, b, records, record):
     """Record the messages of a token."""
     records.messages[record, b] = tokens.messages[b]
     records.questions[record, b] = tokens.questions[b]
@@ -78,7 +78,7 @@ def _count(tokens, b, records, record):
 
 @inlined
 def near(begin, visit, end, copy, walk, tokens, draws, data, state, records):
-    """Let one token after the other hop and update."""
+    """Run the tokens one after another; each hops and updates."""
     for token in range(draws.uniforms.shape[0]):
         b, record, carry = U(token), 0, begin(state, U(token))
         i, previous = U(tokens.nodes[b]), U(tokens.previous[b])
@@ -86,16 +86,16 @@ def near(begin, visit, end, copy, walk, tokens, draws, data, state, records):
         for t in range(draws.uniforms.shape[1]):
             k = U(t)
             _draw(draws, b, i, k)
-            j, sent, asked = hop(walk, b, i, previous, draws.uniforms, k)
-            messages += sent
-            questions += asked
+            j, hop_messages, hop_questions = hop(walk, b, i, previous, draws.uniforms, k)
+            messages += hop_messages
+            questions += hop_questions
             tokens.visits[i] += 1
             carry = visit(data, state, b, i, j, k, carry)
             previous = i if j != i else previous
             i = j
             if _is_due(records, record, t + 1):
                 tokens.messages[b], tokens.questions[b] = messages, questions
-                _count(tokens, b, records, record)
+                _record_counts(tokens, b, records, record)
                 end(state, b, carry)
                 copy(data, state, b, records, record)
                 record += 1
@@ -116,9 +116,11 @@ def near_in_turns(begin, visit, end, copy, walk, tokens, draws, data, state, rec
                 b = U(token)
                 i = U(tokens.nodes[b])
                 _draw(draws, b, i, k)
-                j, sent, asked = hop(walk, b, i, U(tokens.previous[b]), draws.uniforms, k)
-                tokens.messages[b] += sent
-                tokens.questions[b] += asked
+                j, hop_messages, hop_questions = hop(
+                    walk, b, i, U(tokens.previous[b]), draws.uniforms, k
+                )
+                tokens.messages[b] += hop_messages
+                tokens.questions[b] += hop_questions
                 tokens.visits[i] += 1
                 end(state, b, visit(data, state, b, i, j, k, begin(state, b)))
                 # Written last: before the row is read, these two take 7 of 45 ns.
@@ -126,7 +128,7 @@ def near_in_turns(begin, visit, end, copy, walk, tokens, draws, data, state, rec
                 tokens.nodes[b] = j
             if _is_due(records, record, t + 1):
                 for token in range(first, last):
-                    _count(tokens, U(token), records, record)
+                    _record_counts(tokens, U(token), records, record)
                     copy(data, state, U(token), records, record)
                 record += 1
 
@@ -159,7 +161,7 @@ def fetch_nothing(data, state, path, b, k, later):
 
 
 @kernel
-def find_paths(walk, tokens, draws, records, path, places, far):
+def find_paths(walk, tokens, draws, records, path, proposals, far):
     """Compute the path of every token, (tokens, visits + 1) nodes, and count messages.
 
     If the graph is far from the cache, all tokens request a neighbour, then its score, then decide,
@@ -177,23 +179,23 @@ def find_paths(walk, tokens, draws, records, path, places, far):
                 _draw(draws, U(token), U(tokens.nodes[token]), k)
             for token in range(first, last if far else first):
                 b = U(token)
-                places[b], _ = proposal(walk.chain, U(tokens.nodes[b]), uniforms[b, k, U(0)])
-                prefetch(walk.chain.indices, places[b])
+                proposals[b], _ = proposal(walk.chain, U(tokens.nodes[b]), uniforms[b, k, U(0)])
+                prefetch(walk.chain.indices, proposals[b])
             for token in range(first, last if far else first):
-                neighbour = U(walk.chain.indices[places[U(token)]])
+                neighbour = U(walk.chain.indices[proposals[U(token)]])
                 prefetch(walk.chain.score, U(token) * U(walk.chain.stride) + neighbour)
                 prefetch(walk.chain.indptr, neighbour)
             for token in range(first, last):
                 b = U(token)
                 i = U(tokens.nodes[b])
-                j, sent, asked = hop(walk, b, i, U(tokens.previous[b]), uniforms, k)
-                tokens.messages[b] += sent
-                tokens.questions[b] += asked
+                j, hop_messages, hop_questions = hop(walk, b, i, U(tokens.previous[b]), uniforms, k)
+                tokens.messages[b] += hop_messages
+                tokens.questions[b] += hop_questions
                 if j != i:
                     tokens.previous[b] = i
                 tokens.nodes[b] = j
                 path[b, k + U(1)] = j
             if _is_due(records, record, t + 1):
                 for token in range(first, last):
-                    _count(tokens, U(token), records, record)
+                    _record_counts(tokens, U(token), records, record)
                 record += 1

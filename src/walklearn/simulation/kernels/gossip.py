@@ -35,12 +35,12 @@ def _meeting(indptr, indices, u):
     scaled = u * nodes
     i = U(min(np.int64(scaled), nodes - 1))
     first, degree = indptr[i], indptr[i + U(1)] - indptr[i]
-    place = min(np.int64((scaled - i) * degree), degree - 1)
-    return i, U(indices[U(first + place)])
+    index = min(np.int64((scaled - i) * degree), degree - 1)
+    return i, U(indices[U(first + index)])
 
 
 @inlined
-def _count(network, node, constant, exponent):
+def _count_update(network, node, constant, exponent):
     """Count an update of a node and return its step size."""
     network.counts[node] += 1
     gamma = constant / np.float64(network.counts[node]) ** exponent
@@ -59,10 +59,10 @@ def _find_gradient(data, network, node, draws, b, k):
 @inlined
 def _update(data, network, node, draws, b, k, scale, constant, exponent):
     """Update the model of a node; draws[b, k] pick its mini-batch."""
-    gamma = _count(network, node, constant, exponent)
+    gamma = _count_update(network, node, constant, exponent)
     _find_gradient(data, network, node, draws, b, k)
-    at = node * U(network.gradient.size)
-    descend(data, gamma, gamma * scale, network.models, network.sums, at, network.gradient)
+    offset = node * U(network.gradient.size)
+    descend(data, gamma, gamma * scale, network.models, network.sums, offset, network.gradient)
 
 
 @inlined
@@ -71,11 +71,11 @@ def _mix(mixing, network, vectors):
     size, mixed = U(network.gradient.size), network.mixed
     mixed[:] = 0.0
     for n in range(mixing.starts.size - 1):
-        to = U(n) * size
+        out = U(n) * size
         for link in range(mixing.starts[n], mixing.starts[n + 1]):
-            weight, at = mixing.entries[U(link)], U(mixing.columns[U(link)]) * size
+            weight, offset = mixing.entries[U(link)], U(mixing.columns[U(link)]) * size
             for a in range(size):
-                mixed[to + U(a)] += weight * vectors[at + U(a)]
+                mixed[out + U(a)] += weight * vectors[offset + U(a)]
     for a in range(vectors.size):
         vectors[U(a)] = mixed[U(a)]
 
@@ -97,7 +97,7 @@ def meet(indptr, indices, scale, data, network, constant, exponent, uniforms, dr
 
 @kernel
 def meet_one_row(indptr, indices, scale, data, network, constant, exponent, uniforms, far):
-    """Do the same for one dense row per node, one score and no box; prefetch rows if `far`."""
+    """Run `meet` for one dense row per node, one score and no box; prefetch rows if `far`."""
     size, rows, models, sums = U(data.rows.width), data.rows.entries, network.models, network.sums
     for t in range(uniforms.size):
         if far and t + AHEAD < uniforms.size:
@@ -107,33 +107,33 @@ def meet_one_row(indptr, indices, scale, data, network, constant, exponent, unif
                     prefetch(models, node * size + U(a))
                     prefetch(sums, node * size + U(a))
         i, j = _meeting(indptr, indices, uniforms[t])
-        at_i, at_j = i * size, j * size
-        gamma_i = _count(network, i, constant, exponent)
-        gamma_j = _count(network, j, constant, exponent)
+        offset_i, offset_j = i * size, j * size
+        gamma_i = _count_update(network, i, constant, exponent)
+        gamma_j = _count_update(network, j, constant, exponent)
         score_i, score_j, norm_i, norm_j = 0.0, 0.0, 0.0, 0.0
         for a in range(size):
-            score_i += models[at_i + U(a)] * rows[at_i + U(a)]
-            score_j += models[at_j + U(a)] * rows[at_j + U(a)]
+            score_i += models[offset_i + U(a)] * rows[offset_i + U(a)]
+            score_j += models[offset_j + U(a)] * rows[offset_j + U(a)]
         step_i, step_j = gamma_i * scale[i], gamma_j * scale[j]
         push_i = step_i * data.weights[i] * slope_of(data.loss, score_i, data.targets[i])
         push_j = step_j * data.weights[j] * slope_of(data.loss, score_j, data.targets[j])
         keep_i, keep_j = 1.0 - step_i * data.penalty, 1.0 - step_j * data.penalty
         for a in range(size):
-            v, w = models[at_i + U(a)], models[at_j + U(a)]
-            sums[at_i + U(a)] += gamma_i * v
-            sums[at_j + U(a)] += gamma_j * w
-            v = keep_i * v - push_i * rows[at_i + U(a)]
-            w = keep_j * w - push_j * rows[at_j + U(a)]
-            models[at_i + U(a)] = v
-            models[at_j + U(a)] = w
+            v, w = models[offset_i + U(a)], models[offset_j + U(a)]
+            sums[offset_i + U(a)] += gamma_i * v
+            sums[offset_j + U(a)] += gamma_j * w
+            v = keep_i * v - push_i * rows[offset_i + U(a)]
+            w = keep_j * w - push_j * rows[offset_j + U(a)]
+            models[offset_i + U(a)] = v
+            models[offset_j + U(a)] = w
             norm_i += v * v
             norm_j += w * w
         share_i = 0.5 * ball_factor(norm_i, data.radius)
         share_j = 0.5 * ball_factor(norm_j, data.radius)
         for a in range(size):
-            mean = share_i * models[at_i + U(a)] + share_j * models[at_j + U(a)]
-            models[at_i + U(a)] = mean
-            models[at_j + U(a)] = mean
+            mean = share_i * models[offset_i + U(a)] + share_j * models[offset_j + U(a)]
+            models[offset_i + U(a)] = mean
+            models[offset_j + U(a)] = mean
 
 
 @kernel
@@ -147,7 +147,7 @@ def mix_all(mixing, scale, data, network, constant, exponent, draws):
 
 @kernel
 def track_gradients(mixing, data, network, gammas, draws, is_start):
-    """Make a round of gradient tracking for each of `gammas`; at the start first set trackers."""
+    """Make a round of gradient tracking for each of `gammas`; set the trackers at the start."""
     models, trackers, size = network.models, network.trackers, U(network.gradient.size)
     for t in range(0 if is_start else 1, gammas.size + 1):
         if t > 0:
@@ -159,24 +159,24 @@ def track_gradients(mixing, data, network, gammas, draws, is_start):
                 models[U(a)] -= gamma * trackers[U(a)]
             _mix(mixing, network, trackers)
         for n in range(mixing.starts.size - 1):
-            at = U(n) * size
+            offset = U(n) * size
             if t > 0:
                 network.counts[n] += 1
                 network.step_size_sums[n] += gammas[t - 1]
-                _project(data, size, models, at)
+                _project(data, size, models, offset)
             _find_gradient(data, network, U(n), draws, 0, 0)
             for a in range(size):
-                new = network.gradient[U(a)] + data.penalty * models[at + U(a)]
-                trackers[at + U(a)] += new - network.gradients[at + U(a)]
-                network.gradients[at + U(a)] = new
+                new = network.gradient[U(a)] + data.penalty * models[offset + U(a)]
+                trackers[offset + U(a)] += new - network.gradients[offset + U(a)]
+                network.gradients[offset + U(a)] = new
 
 
 @inlined
-def _project(data, size, models, at):
+def _project(data, size, models, offset):
     """Project a model onto the domain."""
     squared_norm = 0.0
     for a in range(size):
-        w = min(max(models[at + U(a)], data.low), data.high)
-        models[at + U(a)] = w
+        w = min(max(models[offset + U(a)], data.low), data.high)
+        models[offset + U(a)] = w
         squared_norm += w * w
-    project_onto_ball(data, squared_norm, models, at)
+    project_onto_ball(data, squared_norm, models, offset)

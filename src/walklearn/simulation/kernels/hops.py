@@ -22,26 +22,26 @@ class Chain(NamedTuple):
 
 
 class Metropolis(NamedTuple):
-    """The rule alone; see `walks` for this walk and the others."""
+    """The Metropolis walk; see `walks` for all walks."""
 
     chain: Chain
 
 
 class NonBacktracking(NamedTuple):
-    """The rule, without returning to the previous node."""
+    """The Metropolis walk, but not back to the previous node."""
 
     chain: Chain
 
 
 class Jumping(NamedTuple):
-    """The rule, with jumps of several hops."""
+    """The Metropolis walk with jumps of several hops."""
 
     chain: Chain
     stops: Array  # the probability that a jump ends after its first hop, its second, …
 
 
 class HistoryDriven(NamedTuple):
-    """The rule, with a preference for nodes with few visits."""
+    """The Metropolis walk with a preference for nodes with few visits."""
 
     chain: Chain
     alpha: float
@@ -66,15 +66,15 @@ def proposal(chain, i, u):
     stays = u < chain.laziness
     u = 0.0 if stays else (u - chain.laziness) / (1.0 - chain.laziness)
     first, degree = chain.indptr[i], chain.indptr[i + U(1)] - chain.indptr[i]
-    place = min(np.int64(u * degree), degree - 1)
-    return U(first + place), np.inf if stays else u * degree - place
+    index = min(np.int64(u * degree), degree - 1)
+    return U(first + index), np.inf if stays else u * degree - index
 
 
 @inlined
 def _accept(chain, b, i, u):
     """Return the proposed neighbour if it is accepted, otherwise node i."""
-    place, threshold = proposal(chain, i, u)
-    j, line = U(chain.indices[place]), b * U(chain.stride)
+    index, threshold = proposal(chain, i, u)
+    j, line = U(chain.indices[index]), b * U(chain.stride)
     return j if threshold * chain.score[line + i] <= chain.score[line + j] else i
 
 
@@ -93,13 +93,13 @@ def _non_backtracking(walk, b, i, previous, draws, k):
     if j == previous:
         first, others = chain.indptr[i], chain.indptr[i + U(1)] - chain.indptr[i] - 1
         scaled = draws[b, k, U(1)] * others
-        place = max(min(np.int64(scaled), others - 1), 0)
+        index = max(min(np.int64(scaled), others - 1), 0)
         # Neighbours are sorted: skip the previous node unless it is the only one.
-        skips = np.int64(U(chain.indices[U(first + place)]) >= previous and others > 0)
-        other, line = U(chain.indices[U(first + place + skips)]), b * U(chain.stride)
+        skips = np.int64(U(chain.indices[U(first + index)]) >= previous and others > 0)
+        other, line = U(chain.indices[U(first + index + skips)]), b * U(chain.stride)
         score = chain.score[line + i]
         ratio = min(score, chain.score[line + other]) / min(score, chain.score[line + previous])
-        j = other if scaled - place <= ratio * ratio else previous
+        j = other if scaled - index <= ratio * ratio else previous
     return j, np.int64(j != i), np.int64(0)
 
 
@@ -113,9 +113,9 @@ def _jumping(walk, b, i, previous, draws, k):
     while continues:
         first, degree = chain.indptr[j], chain.indptr[j + U(1)] - chain.indptr[j]
         scaled = u * degree
-        place = min(np.int64(scaled), degree - 1)
-        j = U(chain.indices[U(first + place)])
-        continues = scaled - place >= walk.stops[U(hops)] and hops + 1 < walk.stops.size
+        index = min(np.int64(scaled), degree - 1)
+        j = U(chain.indices[U(first + index)])
+        continues = scaled - index >= walk.stops[U(hops)] and hops + 1 < walk.stops.size
         hops += 1
         u = draws[b, k, U(hops)] if continues else 0.0
     return j, hops, np.int64(0)
@@ -124,11 +124,11 @@ def _jumping(walk, b, i, previous, draws, k):
 @hop.version(HistoryDriven)
 def _history_driven(walk, b, i, previous, draws, k):
     chain = walk.chain
-    place, threshold = proposal(chain, i, draws[b, k, U(0)])
-    j, line, asked = i, b * U(chain.stride), np.int64(0)
+    index, threshold = proposal(chain, i, draws[b, k, U(0)])
+    j, line, questions = i, b * U(chain.stride), np.int64(0)
     walk.counts[b, i] += 1
     if threshold < np.inf:
-        other, asked = U(chain.indices[place]), np.int64(2)
+        other, questions = U(chain.indices[index]), np.int64(2)
         score, other_score = chain.score[line + i], chain.score[line + other]
         degree = chain.indptr[i + U(1)] - chain.indptr[i]
         other_degree = chain.indptr[other + U(1)] - chain.indptr[other]
@@ -136,7 +136,7 @@ def _history_driven(walk, b, i, previous, draws, k):
         excess = (visits * other_score * other_degree) / (other_visits * score * degree)
         if threshold <= excess**walk.alpha * other_score / score:
             j = other
-    return j, asked + np.int64(j != i), asked
+    return j, questions + np.int64(j != i), questions
 
 
 @hop.version(Independent)

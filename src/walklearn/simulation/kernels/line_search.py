@@ -8,35 +8,35 @@ from walklearn.simulation.kernels.compilation import helper, inlined
 from walklearn.simulation.kernels.losses import value_of
 
 # The constants of `updates.line_search`.
-SHARE, ROUNDING, SLACK = 1.0 / 3.0, 1e-8, 1e-6
+STEP_SHARE, ROUNDING, SLACK = 1.0 / 3.0, 1e-8, 1e-6
 FEW_NODES, MAX_VISITS, HOPS_SHARE = 100, 1000, 1 / 8
 MANY_VISITS = 35  # ln 2 / H < 0.02
 
 
 @inlined
-def decayed(curvature, n, ages, squared_ages, nodes, count, used):
-    """Return the pace, min(1, n/τ̂), and L̂ · 2^(−pace/H); see `line_search.halving_visits` for H."""
+def decay_curvature(curvature, n, ages, squared_ages, nodes, count, sample_size):
+    """Return the factor min(1, n/τ̂) and L̂ · 2^(−factor/H); see `line_search.halving_visits`."""
     is_slow = 2.0 * n * ages < squared_ages
-    pace = 2.0 * n * ages / squared_ages if is_slow else 1.0
+    step_factor = 2.0 * n * ages / squared_ages if is_slow else 1.0
     visits = np.float64(nodes)
     if count > 1:
         if nodes < FEW_NODES:
-            visits = np.float64(min(max(nodes * used, FEW_NODES), MAX_VISITS))
-        if used == count:
+            visits = np.float64(min(max(nodes * sample_size, FEW_NODES), MAX_VISITS))
+        if sample_size == count:
             visits = max(visits, HOPS_SHARE * ages / n)
-    x = pace * (np.log(2.0) / visits)
+    x = step_factor * (np.log(2.0) / visits)
     if visits < MANY_VISITS:
-        return pace, curvature * np.exp(-x)
+        return step_factor, curvature * np.exp(-x)
     x2 = x * x  # a short series is exact for small x
     even = 1.0 + x2 * (1.0 / 2.0 + x2 * (1.0 / 24.0 + x2 * (1.0 / 720.0)))
     odd = x * (1.0 + x2 * (1.0 / 6.0 + x2 * (1.0 / 120.0)))
-    return pace, curvature * (even - odd)
+    return step_factor, curvature * (even - odd)
 
 
 @helper
-def step_size(pace, curvature):
+def step_size(step_factor, curvature):
     """Return γ for a curvature L̂ + λ; 0 if there is none, since then there is no gradient."""
-    return pace * SHARE / curvature if curvature > 0.0 else 0.0
+    return step_factor * STEP_SHARE / curvature if curvature > 0.0 else 0.0
 
 
 @inlined
@@ -47,11 +47,11 @@ def search_row(loss, curvature, score, target, slope, weight, square):
     if 0.0 < squared_norm < np.inf and value > 0.0:
         if curvature == 0.0:
             curvature = squared_norm / (2.0 * value)
-        fall = squared_norm / (2.0 * curvature)
-        while fall > ROUNDING * value:
+        decrease = squared_norm / (2.0 * curvature)
+        while decrease > ROUNDING * value:
             trial = weight * value_of(loss, score - along / curvature, target)
-            if trial <= value - (1.0 - SLACK) * fall:
+            if trial <= value - (1.0 - SLACK) * decrease:
                 break
             curvature *= 2.0
-            fall *= 0.5
+            decrease *= 0.5
     return curvature

@@ -1,7 +1,8 @@
 """Losses inside kernels, by the formulas of `objectives.linear.losses`.
 
-A built-in loss is a number, so that one kernel, cached on disk, serves all of them. A user's loss
-is two functions, for which Numba compiles the kernels once per process.
+A built-in loss is identified by a number, so that one kernel, cached on disk, serves all built-in
+losses. A user's loss consists of two functions, for which Numba compiles the kernels in each
+process.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class FromFunctions(NamedTuple):
     slope: Any
     smoothness: float
     table: Array  # slopes at scores −RANGE to RANGE for target −1, then for +1; or empty
-    code: int = -1  # of no built-in loss
+    code: int = -1  # no built-in loss
 
 
 class Rescaled(NamedTuple):
@@ -72,13 +73,13 @@ def may_contradict(loss, score, target, slope, square, curvature):
 
 
 @by_type
-def to_slopes(loss, scores, at, target):
-    """Replace the scores of a row, from scores[at] on, by their slopes."""
+def to_slopes(loss, scores, offset, target):
+    """Replace the scores of a row, from scores[offset] on, by their slopes."""
 
 
 @by_type
-def value_along(loss, scores, along, step, at, target):
-    """Return ℓ at scores − step · along, both from index `at` on."""
+def value_along(loss, scores, along, step, offset, target):
+    """Return ℓ at scores − step · along, both from index `offset` on."""
 
 
 @outputs_of.version(BuiltIn, FromFunctions, Rescaled)
@@ -100,8 +101,8 @@ def _built_in_value(loss, score, target):
         return 0.5 * (score - target) ** 2
     if loss.code == HUBER:
         size = abs(score - target)
-        inside = min(size, loss.parameter)
-        return inside * (size - 0.5 * inside)
+        quadratic_part = min(size, loss.parameter)
+        return quadratic_part * (size - 0.5 * quadratic_part)
     return 0.5 * max(0.0, 1.0 - target * score) ** 2
 
 
@@ -140,20 +141,20 @@ def _rescaled_slope(loss, score, target):
 def _function_may_contradict(loss, score, target, slope, square, curvature):
     if not curvature > 0.0 or loss.smoothness * square <= curvature:
         return not curvature > 0.0
-    # ℓ falls by at least δ times the slope at the end of the step δ, or beyond.
+    # Over a step δ, ℓ decreases by at least δ times its slope at the end of the step or beyond.
     step = slope * square / curvature
-    place = (score - step + RANGE) * PER_UNIT
-    if loss.table.size > 0 and 0.0 <= place < 2 * RANGE * PER_UNIT:
-        beyond = np.int64(place) + (1 if step < 0.0 else 0)
+    index = (score - step + RANGE) * PER_UNIT
+    if loss.table.size > 0 and 0.0 <= index < 2 * RANGE * PER_UNIT:
+        table_index = np.int64(index) + (1 if step < 0.0 else 0)
         if target > 0.0:
-            beyond += 2 * RANGE * PER_UNIT + 1
-        if step * loss.table[U(beyond)] >= 0.5 * step * slope:
+            table_index += 2 * RANGE * PER_UNIT + 1
+        if step * loss.table[U(table_index)] >= 0.5 * step * slope:
             return False
     # ℓ is convex and β-smooth. Between the slopes p and e at both ends of a step δ it therefore
     # falls by at least δe + (p − e)²/(2β).
     end = slope_of(loss, score - step, target)
-    fall = step * end + (slope - end) ** 2 / (2.0 * loss.smoothness)
-    return not fall >= 0.5 * step * slope  # True if a number is NaN
+    decrease = step * end + (slope - end) ** 2 / (2.0 * loss.smoothness)
+    return not decrease >= 0.5 * step * slope  # True if a number is NaN
 
 
 @may_contradict.version(BuiltIn)
@@ -179,35 +180,37 @@ def _built_in_may_contradict(loss, score, target, slope, square, curvature):
 
 
 @to_slopes.version(BuiltIn, FromFunctions, Rescaled)
-def _to_one_slope(loss, scores, at, target):
-    scores[at] = slope_of(loss, scores[at], target)
+def _to_one_slope(loss, scores, offset, target):
+    scores[offset] = slope_of(loss, scores[offset], target)
 
 
 @to_slopes.version(Softmax)
-def _to_softmax_slopes(loss, scores, at, target):
-    top, total = scores[at], 0.0
+def _to_softmax_slopes(loss, scores, offset, target):
+    top, total = scores[offset], 0.0
     for c in range(loss.classes):
-        top = max(top, scores[at + U(c)])
-        total += 0.0 * scores[at + U(c)]  # NaN if a score is NaN, which `exp_of_minus` would hide
+        top = max(top, scores[offset + U(c)])
+        total += (
+            0.0 * scores[offset + U(c)]
+        )  # NaN if a score is NaN, which `exp_of_minus` would hide
     for c in range(loss.classes):
-        scores[at + U(c)] = exp_of_minus(top - scores[at + U(c)])
+        scores[offset + U(c)] = exp_of_minus(top - scores[offset + U(c)])
     for c in range(loss.classes):
-        total += scores[at + U(c)]
+        total += scores[offset + U(c)]
     for c in range(loss.classes):
-        scores[at + U(c)] = scores[at + U(c)] / total - (1.0 if c == target else 0.0)
+        scores[offset + U(c)] = scores[offset + U(c)] / total - (1.0 if c == target else 0.0)
 
 
 @value_along.version(BuiltIn, FromFunctions, Rescaled)
-def _one_value_along(loss, scores, along, step, at, target):
-    return value_of(loss, scores[at] - step * along[at], target)
+def _one_value_along(loss, scores, along, step, offset, target):
+    return value_of(loss, scores[offset] - step * along[offset], target)
 
 
 @value_along.version(Softmax)
-def _softmax_value_along(loss, scores, along, step, at, target):
+def _softmax_value_along(loss, scores, along, step, offset, target):
     top, total = -np.inf, 0.0
     for c in range(loss.classes):
-        top = max(top, scores[at + U(c)] - step * along[at + U(c)])
+        top = max(top, scores[offset + U(c)] - step * along[offset + U(c)])
     for c in range(loss.classes):
-        total += np.exp(scores[at + U(c)] - step * along[at + U(c)] - top)
-    target_score = at + U(np.int64(target))
+        total += np.exp(scores[offset + U(c)] - step * along[offset + U(c)] - top)
+    target_score = offset + U(np.int64(target))
     return np.log(total) + (top - (scores[target_score] - step * along[target_score]))

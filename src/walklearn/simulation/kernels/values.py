@@ -31,7 +31,7 @@ from walklearn.simulation.kernels.rows import DenseRows, SparseRows
 LANES = 32  # rows that are processed together
 TOGETHER = 4  # models that are processed together, and vectors that are interleaved
 BLOCK = 64  # models for which rows are transposed once
-MAX_POWER = 1000  # of 2 that a product may reach
+MAX_POWER = 1000  # the largest exponent of 2 that a product may reach
 
 
 class Space(NamedTuple):
@@ -41,8 +41,8 @@ class Space(NamedTuple):
     scores: Array
     sums: Array  # of losses, by model and lane
     products: Array
-    tops: Array  # largest scores
-    others: Array  # sums of exponentials
+    max_scores: Array  # largest scores
+    exponential_sums: Array  # sums of exponentials
 
 
 @by_type
@@ -71,116 +71,121 @@ def _transpose_nothing(rows, first, lanes, space):
 @find_scores.version(DenseRows)
 def _multiply(rows, first, lanes, vectors, line, lines, space):
     x, scores, width = space.transposed, space.scores, U(rows.width)
-    whole = width - width % U(4)
+    unrolled_width = width - width % U(4)
     for pair in range(0, lines, 2):
-        at, to = U(line + pair) * width, U(pair * LANES)
-        other, following = to + U(LANES), at + width
+        offset, out = U(line + pair) * width, U(pair * LANES)
+        other, next_vector = out + U(LANES), offset + width
         for r in range(2 * LANES):
-            scores[to + U(r)] = 0.0
-        for step in range(U(0), whole, U(4)):
-            v, w, c = at + U(step), following + U(step), U(step) * U(LANES)
+            scores[out + U(r)] = 0.0
+        for step in range(U(0), unrolled_width, U(4)):
+            v, w, c = offset + U(step), next_vector + U(step), U(step) * U(LANES)
             v0, v1, v2, v3 = vectors[v], vectors[v + U(1)], vectors[v + U(2)], vectors[v + U(3)]
             w0, w1, w2, w3 = vectors[w], vectors[w + U(1)], vectors[w + U(2)], vectors[w + U(3)]
             for r in range(LANES):
                 x0, x1 = x[c + U(r)], x[c + U(LANES + r)]
                 x2, x3 = x[c + U(2 * LANES + r)], x[c + U(3 * LANES + r)]
-                scores[to + U(r)] += v0 * x0 + v1 * x1 + v2 * x2 + v3 * x3
+                scores[out + U(r)] += v0 * x0 + v1 * x1 + v2 * x2 + v3 * x3
                 scores[other + U(r)] += w0 * x0 + w1 * x1 + w2 * x2 + w3 * x3
-        for a in range(whole, width):
-            v0, w0, c = vectors[at + U(a)], vectors[following + U(a)], U(a) * U(LANES)
+        for a in range(unrolled_width, width):
+            v0, w0, c = vectors[offset + U(a)], vectors[next_vector + U(a)], U(a) * U(LANES)
             for r in range(LANES):
-                scores[to + U(r)] += v0 * x[c + U(r)]
+                scores[out + U(r)] += v0 * x[c + U(r)]
                 scores[other + U(r)] += w0 * x[c + U(r)]
 
 
 @exact_helper
-def _gather_four(rows, first, lanes, vectors, at, scores, to):
-    """Compute the scores of four vectors for sparse rows; from vectors[at] on they interleave."""
+def _gather_four(rows, first, lanes, vectors, offset, scores, out):
+    """Compute the scores of four vectors for sparse rows; from vectors[offset] on they interleave."""
     for r in range(lanes):
         s0 = s1 = s2 = s3 = 0.0
         for p in range(U(rows.starts[U(first + r)]), U(rows.starts[U(first + r + 1)])):
-            x, v = rows.entries[U(p)], at + U(4) * U(rows.columns[U(p)])
+            x, v = rows.entries[U(p)], offset + U(4) * U(rows.columns[U(p)])
             s0 += x * vectors[v]
             s1 += x * vectors[v + U(1)]
             s2 += x * vectors[v + U(2)]
             s3 += x * vectors[v + U(3)]
-        scores[to + U(r)], scores[to + U(LANES + r)] = s0, s1
-        scores[to + U(2 * LANES + r)], scores[to + U(3 * LANES + r)] = s2, s3
+        scores[out + U(r)], scores[out + U(LANES + r)] = s0, s1
+        scores[out + U(2 * LANES + r)], scores[out + U(3 * LANES + r)] = s2, s3
 
 
 @exact_helper
-def _gather_one(rows, first, lanes, vectors, at, scores, to):
-    """Compute the scores of one vector for sparse rows, each summed as if there were four."""
+def _gather_one(rows, first, lanes, vectors, offset, scores, out):
+    """Compute the scores of one vector for sparse rows, summed in the order of `_gather_four`."""
     for r in range(lanes):
         score = 0.0
         for p in range(U(rows.starts[U(first + r)]), U(rows.starts[U(first + r + 1)])):
-            score += rows.entries[U(p)] * vectors[at + U(rows.columns[U(p)])]
-        scores[to + U(r)] = score
+            score += rows.entries[U(p)] * vectors[offset + U(rows.columns[U(p)])]
+        scores[out + U(r)] = score
 
 
 @find_scores.version(SparseRows)
 def _gather(rows, first, lanes, vectors, line, lines, space):
     fours = lines // 4 * 4
     for each in range(0, fours, 4):
-        at = U(line + each) * U(rows.width)
-        _gather_four(rows, first, lanes, vectors, at, space.scores, U(each * LANES))
+        offset = U(line + each) * U(rows.width)
+        _gather_four(rows, first, lanes, vectors, offset, space.scores, U(each * LANES))
     for each in range(fours, lines):
-        at = U(line + each) * U(rows.width)
-        _gather_one(rows, first, lanes, vectors, at, space.scores, U(each * LANES))
+        offset = U(line + each) * U(rows.width)
+        _gather_one(rows, first, lanes, vectors, offset, space.scores, U(each * LANES))
 
 
 @by_type
-def add_losses(loss, at, targets, first, lanes, space, to):
+def add_losses(loss, offset, targets, first, lanes, space, out):
     """Add the losses of some rows to the sums and the products of one model."""
 
 
 @add_losses.version(BuiltIn, FromFunctions, Rescaled)
-def _add_values(loss, at, targets, first, lanes, space, to):
+def _add_values(loss, offset, targets, first, lanes, space, out):
     scores, sums, products = space.scores, space.sums, space.products
-    if loss.code == LOGISTIC:  # apart and without a branch, so that the loop vectorises
+    if loss.code == LOGISTIC:  # a separate loop without a branch, which vectorises
         for r in range(lanes):
-            margin = targets[U(first + r)] * scores[at + U(r)]
+            margin = targets[U(first + r)] * scores[offset + U(r)]
             size = abs(margin)
-            sums[to + U(r)] += 0.5 * (size - margin)
-            products[to + U(r)] += exp_of_minus(size) * (1.0 + products[to + U(r)])
+            sums[out + U(r)] += 0.5 * (size - margin)
+            products[out + U(r)] += exp_of_minus(size) * (1.0 + products[out + U(r)])
     else:
         for r in range(lanes):
-            sums[to + U(r)] += value_of(loss, scores[at + U(r)], targets[U(first + r)])
+            sums[out + U(r)] += value_of(loss, scores[offset + U(r)], targets[U(first + r)])
 
 
 @add_losses.version(Softmax)
-def _add_softmax(loss, at, targets, first, lanes, space, to):
-    scores, tops, others, products = space.scores, space.tops, space.others, space.products
-    tops[:], others[:] = -np.inf, 0.0
+def _add_softmax(loss, offset, targets, first, lanes, space, out):
+    scores, max_scores, exponential_sums, products = (
+        space.scores,
+        space.max_scores,
+        space.exponential_sums,
+        space.products,
+    )
+    max_scores[:], exponential_sums[:] = -np.inf, 0.0
     for c in range(loss.classes):
-        score = at + U(c * LANES)
+        score = offset + U(c * LANES)
         for r in range(lanes):
-            tops[U(r)] = max(tops[U(r)], scores[score + U(r)])
+            max_scores[U(r)] = max(max_scores[U(r)], scores[score + U(r)])
     for c in range(loss.classes):
-        score = at + U(c * LANES)
+        score = offset + U(c * LANES)
         for r in range(lanes):
-            others[U(r)] += exp_of_minus(tops[U(r)] - scores[score + U(r)])
+            exponential_sums[U(r)] += exp_of_minus(max_scores[U(r)] - scores[score + U(r)])
     for r in range(lanes):
-        target_score = at + U(np.int64(targets[U(first + r)]) * LANES + r)
-        space.sums[to + U(r)] += tops[U(r)] - scores[target_score]
-        products[to + U(r)] += (others[U(r)] - 1.0) * (1.0 + products[to + U(r)])
+        target_score = offset + U(np.int64(targets[U(first + r)]) * LANES + r)
+        space.sums[out + U(r)] += max_scores[U(r)] - scores[target_score]
+        products[out + U(r)] += (exponential_sums[U(r)] - 1.0) * (1.0 + products[out + U(r)])
 
 
 @inlined
-def _total(weights, first, lanes, are_equal, space, to):
+def _total(weights, first, lanes, are_equal, space, out):
     """Return the sum of the losses of one model, and start a new sum."""
     sums, products, total, product = space.sums, space.products, 0.0, 0.0
     if are_equal:
         for r in range(LANES):
-            total += sums[to + U(r)]
-            product += products[to + U(r)] * (1.0 + product)
+            total += sums[out + U(r)]
+            product += products[out + U(r)] * (1.0 + product)
         total = weights[U(first)] * (total + np.log1p(product))
     else:
         for r in range(lanes):
-            logarithm = np.log1p(products[to + U(r)])
-            total += weights[U(first + r)] * (sums[to + U(r)] + logarithm)
+            logarithm = np.log1p(products[out + U(r)])
+            total += weights[U(first + r)] * (sums[out + U(r)] + logarithm)
     for r in range(LANES):
-        sums[to + U(r)], products[to + U(r)] = 0.0, 0.0
+        sums[out + U(r)], products[out + U(r)] = 0.0, 0.0
     return total
 
 
@@ -212,8 +217,8 @@ def values(data, vectors, result, space):
                     data.rows, first, lanes, vectors, model * outputs, models * outputs, space
                 )
                 for m in range(models):
-                    at, to = U(m * outputs * LANES), U((model + m - begin) * LANES)
-                    add_losses(data.loss, at, data.targets, first, lanes, space, to)
+                    offset, out = U(m * outputs * LANES), U((model + m - begin) * LANES)
+                    add_losses(data.loss, offset, data.targets, first, lanes, space, out)
             turns += 1
             are_equal = _are_equal(weights, first, first + LANES)
             if not (
@@ -223,7 +228,7 @@ def values(data, vectors, result, space):
             ):
                 turns = 0
                 for m in range(begin, end):
-                    to = U((m - begin) * LANES)
-                    result[m] += _total(weights, first, lanes, are_equal, space, to)
+                    out = U((m - begin) * LANES)
+                    result[m] += _total(weights, first, lanes, are_equal, space, out)
     for m in range(result.size):
         result[m] /= data.offsets.size - 1

@@ -1,7 +1,7 @@
 """Visits of SAGA to one dense row per node with one score: the twin of `updates.saga.Saga`.
 
 With c the change of the node's gradient, n the number of visited nodes and s the sum of the
-gradients that nodes keep, a visit sets
+gradients that nodes store, a visit sets
 
     w ← Π((1 − γλ)w − γc − (γ/n)s),   s ← s + c,
 
@@ -17,7 +17,7 @@ import numpy as np
 from walklearn.simulation.kernels.arithmetic import Array, U, prefetch
 from walklearn.simulation.kernels.compilation import inlined, kernel
 from walklearn.simulation.kernels.drivers import far, near
-from walklearn.simulation.kernels.line_search import decayed, search_row, step_size
+from walklearn.simulation.kernels.line_search import decay_curvature, search_row, step_size
 from walklearn.simulation.kernels.losses import may_contradict, slope_of
 from walklearn.simulation.kernels.rows import ball_factor, fetch_row, size_of
 
@@ -35,8 +35,10 @@ class Saga(NamedTuple):
     ages: Array  # Σa, over returns to a node a hops after its last visit
     squared_ages: Array  # Σa²
     curvature: Array  # L̂ of each token
-    wait: Array  # how many nodes must be visited before w moves
-    slopes: Array  # of all rows, NaN before the first visit; for one row per node see `remember`
+    wait: Array  # the number of nodes to visit before w moves
+    slopes: (
+        Array  # of all rows, NaN before the first visit; for one row per node see `replace_slope`
+    )
     visited: Array  # the last visit of each node, (tokens · nodes,); empty for one row per node
     squares: Array  # c_r ‖x_r‖² of each row
     smoothness: float
@@ -57,7 +59,7 @@ def begin(state, b):
 
 @inlined
 def end(state, b, carry):
-    """Write them back."""
+    """Write the numbers of a token back."""
     state.scores[b], state.factors[b], state.nodes[b] = carry[0], carry[1], carry[2]
     state.ages[b], state.squared_ages[b], state.curvature[b] = carry[3], carry[4], carry[5]
 
@@ -71,51 +73,51 @@ def copy(data, state, b, records, record):
 
 
 @inlined
-def remember(data, state, b, i, k, score, n, ages, squared_ages, curvature):
-    """Replace the slope that node i stores, beside its last visit, and find the step size.
+def replace_slope(data, state, b, i, k, score, n, ages, squared_ages, curvature):
+    """Replace the stored slope and last visit of node i, and find the step size.
 
     Return γ, the change of the gradient, True at the first visit, and the new n, Σa, Σa² and L̂.
     """
     nodes = data.offsets.size - 1
-    place = U(2) * (b * U(nodes) + i)
-    before, last = state.slopes[place], state.slopes[place + U(1)]
-    now, is_first = np.float64(state.done + np.int64(k) + 1), last == 0.0
+    index = U(2) * (b * U(nodes) + i)
+    old_slope, last_visit = state.slopes[index], state.slopes[index + U(1)]
+    visit_number, is_first = np.float64(state.done + np.int64(k) + 1), last_visit == 0.0
     if is_first:
-        before = 0.0
+        old_slope = 0.0
         n += 1.0
     else:
-        ages += now - last
-        squared_ages += (now - last) * (now - last)
+        ages += visit_number - last_visit
+        squared_ages += (visit_number - last_visit) * (visit_number - last_visit)
     weight, target = data.weights[i], data.targets[i]
     slope = slope_of(data.loss, score, target)
-    state.slopes[place], state.slopes[place + U(1)] = slope, now
+    state.slopes[index], state.slopes[index + U(1)] = slope, visit_number
     gamma = state.step
     if gamma == 0.0:
-        pace, curvature = decayed(curvature, n, ages, squared_ages, nodes, 1, 1)
+        step_factor, curvature = decay_curvature(curvature, n, ages, squared_ages, nodes, 1, 1)
         square = state.squares[i]
         if may_contradict(data.loss, score, target, slope, square, curvature):
             curvature = search_row(data.loss, curvature, score, target, slope, weight, square)
-        gamma = step_size(pace, curvature + data.penalty)
+        gamma = step_size(step_factor, curvature + data.penalty)
     if n < state.wait[b]:
         gamma = 0.0
-    return gamma, weight * (slope - before), is_first, n, ages, squared_ages, curvature
+    return gamma, weight * (slope - old_slope), is_first, n, ages, squared_ages, curvature
 
 
 @inlined
 def _step(data, state, b, i, j, keep, push, pull, change):
     """Set w to keep·w − push·x − pull·s and s to s + change·x; return ‖w‖² and the next score."""
     rows, size = data.rows.entries, U(data.rows.width)
-    at, row, following = b * size, i * size, j * size
-    squared_norm, score, boxed = 0.0, 0.0, data.low > -np.inf
+    offset, row, next_row = b * size, i * size, j * size
+    squared_norm, score, has_box = 0.0, 0.0, data.low > -np.inf
     for a in range(size):
-        s, x = state.sums[at + U(a)], rows[row + U(a)]
-        w = keep * state.models[at + U(a)] - push * x - pull * s
-        state.sums[at + U(a)] = s + change * x
-        if boxed:
+        s, x = state.sums[offset + U(a)], rows[row + U(a)]
+        w = keep * state.models[offset + U(a)] - push * x - pull * s
+        state.sums[offset + U(a)] = s + change * x
+        if has_box:
             w = min(max(w, data.low), data.high)
-        state.models[at + U(a)] = w
+        state.models[offset + U(a)] = w
         squared_norm += w * w
-        score += w * rows[following + U(a)]
+        score += w * rows[next_row + U(a)]
     return squared_norm, score
 
 
@@ -123,7 +125,7 @@ def _step(data, state, b, i, j, keep, push, pull, change):
 def visit(data, state, b, i, j, k, carry):
     """Update by the row of node i."""
     score, factor, n, ages, squared_ages, curvature = carry
-    gamma, change, is_first, n, ages, squared_ages, curvature = remember(
+    gamma, change, is_first, n, ages, squared_ages, curvature = replace_slope(
         data, state, b, i, k, score, n, ages, squared_ages, curvature
     )
     keep, pull = (1.0 - gamma * data.penalty) * factor, 0.0 if is_first else gamma / n
@@ -134,7 +136,7 @@ def visit(data, state, b, i, j, k, carry):
 
 @inlined
 def fetch_node(data, state, b, later):
-    """Prefetch the slope that node `later` keeps."""
+    """Prefetch the stored slope of node `later`."""
     prefetch(state.squares, later)
     prefetch(state.slopes, U(2) * (b * U(data.offsets.size - 1) + later))
 

@@ -18,7 +18,7 @@ from walklearn.simulation.kernels.arithmetic import U
 from walklearn.simulation.kernels.compilation import inlined, kernel
 from walklearn.simulation.kernels.drivers import far
 from walklearn.simulation.kernels.rows import size_of
-from walklearn.simulation.kernels.visits.saga import begin, end, fetch_node, remember
+from walklearn.simulation.kernels.visits.saga import begin, end, fetch_node, replace_slope
 from walklearn.simulation.kernels.visits.sgd_sparse import fetch_rows, must_rescale
 
 
@@ -27,27 +27,27 @@ def visit(data, state, b, i, j, k, carry):
     """Update by the sparse row of node i, without a domain."""
     _, factor, n, ages, squared_ages, curvature = carry
     rows, pairs, size, share = data.rows, state.pairs, size_of(data), state.shares[b]
-    at, start, stop = U(2) * b * size, U(rows.starts[i]), U(rows.starts[i + U(1)])
-    of_v = of_s = 0.0
+    offset, start, stop = U(2) * b * size, U(rows.starts[i]), U(rows.starts[i + U(1)])
+    dot_v = dot_s = 0.0
     for p in range(start, stop):
-        x, place = rows.entries[U(p)], at + U(2) * U(rows.columns[U(p)])
-        of_v += x * pairs[place]
-        of_s += x * pairs[place + U(1)]
-    gamma, change, is_first, n, ages, squared_ages, curvature = remember(
-        data, state, b, i, k, factor * of_v - share * of_s, n, ages, squared_ages, curvature
+        x, index = rows.entries[U(p)], offset + U(2) * U(rows.columns[U(p)])
+        dot_v += x * pairs[index]
+        dot_s += x * pairs[index + U(1)]
+    gamma, change, is_first, n, ages, squared_ages, curvature = replace_slope(
+        data, state, b, i, k, factor * dot_v - share * dot_s, n, ages, squared_ages, curvature
     )
     keep, pull = 1.0 - gamma * data.penalty, 0.0 if is_first else gamma / n
     factor, share = keep * factor, keep * share + pull
     if must_rescale(factor, state.done + np.int64(k) + 1, np.int64(size)):
-        for each in range(size):
-            place = at + U(2) * U(each)
-            pairs[place] = factor * pairs[place] - share * pairs[place + U(1)]
+        for column in range(size):
+            index = offset + U(2) * U(column)
+            pairs[index] = factor * pairs[index] - share * pairs[index + U(1)]
         factor, share = 1.0, 0.0
     push = (share * change - gamma * change) / factor
     for p in range(start, stop):
-        x, place = rows.entries[U(p)], at + U(2) * U(rows.columns[U(p)])
-        pairs[place] += push * x
-        pairs[place + U(1)] += change * x
+        x, index = rows.entries[U(p)], offset + U(2) * U(rows.columns[U(p)])
+        pairs[index] += push * x
+        pairs[index + U(1)] += change * x
     state.shares[b] = share
     return 0.0, factor, n, ages, squared_ages, curvature
 
@@ -56,10 +56,10 @@ def visit(data, state, b, i, j, k, carry):
 def copy(data, state, b, records, record):
     """Copy the model a·v − b·s."""
     size = size_of(data)
-    for each in range(size):
-        place = U(2) * (b * size + U(each))
-        v, s = state.pairs[place], state.pairs[place + U(1)]
-        records.models[record, b, each] = state.factors[b] * v - state.shares[b] * s
+    for column in range(size):
+        index = U(2) * (b * size + U(column))
+        v, s = state.pairs[index], state.pairs[index + U(1)]
+        records.models[record, b, column] = state.factors[b] * v - state.shares[b] * s
 
 
 @inlined

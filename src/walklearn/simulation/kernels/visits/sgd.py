@@ -22,7 +22,7 @@ from walklearn.simulation.kernels.rows import (
     size_of,
 )
 
-SHORT = 24  # a row with fewer entries is summed before the slope of the row before it is known
+SHORT = 24  # below this many entries, the next score is summed before the slope is known
 
 
 class Noise(NamedTuple):
@@ -76,7 +76,7 @@ def begin(state, b):
 
 @inlined
 def end(state, b, carry):
-    """Write them back."""
+    """Write the score and the factor back."""
     state.scores[b], state.factors[b] = carry
 
 
@@ -96,34 +96,34 @@ def _short_step(data, state, b, i, j, keep, push, share):
     Both products of the score x'·(keep·w₀ − push·x) can be summed before the slope is known.
     """
     rows, size = data.rows.entries, U(data.rows.width)
-    at, row, following = b * size, i * size, j * size
+    offset, row, next_row = b * size, i * size, j * size
     squared_norm, score, overlap = 0.0, 0.0, 0.0
     for a in range(size):
-        w, x, later = state.models[at + U(a)], rows[row + U(a)], rows[following + U(a)]
-        state.sums[at + U(a)] += share * w
+        w, x, later = state.models[offset + U(a)], rows[row + U(a)], rows[next_row + U(a)]
+        state.sums[offset + U(a)] += share * w
         score += later * w
         overlap += later * x
         w = keep * w - push * x
-        state.models[at + U(a)] = w
+        state.models[offset + U(a)] = w
         squared_norm += w * w
     return squared_norm, keep * score - push * overlap
 
 
 @inlined
 def _long_step(data, state, b, i, j, keep, push, share):
-    """Do the same for a long row, or in a box, with the next score from the new w."""
+    """Set w to keep·w − push·x for a long row or in a box; the next score uses the new w."""
     rows, size = data.rows.entries, U(data.rows.width)
-    at, row, following = b * size, i * size, j * size
-    squared_norm, score, boxed = 0.0, 0.0, data.low > -np.inf
+    offset, row, next_row = b * size, i * size, j * size
+    squared_norm, score, has_box = 0.0, 0.0, data.low > -np.inf
     for a in range(size):
-        w = state.models[at + U(a)]
-        state.sums[at + U(a)] += share * w
+        w = state.models[offset + U(a)]
+        state.sums[offset + U(a)] += share * w
         w = keep * w - push * rows[row + U(a)]
-        if boxed:
+        if has_box:
             w = min(max(w, data.low), data.high)
-        state.models[at + U(a)] = w
+        state.models[offset + U(a)] = w
         squared_norm += w * w
-        score += w * rows[following + U(a)]
+        score += w * rows[next_row + U(a)]
     return squared_norm, score
 
 
@@ -159,9 +159,9 @@ def fetch(data, state, path, b, k, later):
 
 @inlined
 def _protect(noise, b, i, k, gradient):
-    """Clip the gradient of a node, unless its rows were, and add noise; False without a budget.
+    """Clip the gradient of a node, unless its rows are clipped, and add noise.
 
-    The gradient counts as 0 if it is not finite.
+    Return False if the budget is spent. The gradient counts as 0 if it is not finite.
     """
     squared_norm, contributes = 0.0, noise.contributions[b, i] < noise.max_contributions
     noise.contributions[b, i] += contributes
@@ -179,16 +179,16 @@ def _protect(noise, b, i, k, gradient):
 @inlined
 def visit_rows(data, state, b, i, j, k, carry):
     """Update by any rows of node i, protected or not."""
-    noise, at = state.noise, b * U(state.gradient.size)
+    noise, offset = state.noise, b * U(state.gradient.size)
     row_clip = noise.factors[i] * noise.clip if noise.by_row else 0.0
     find_gradient(
-        data, i, state.draws, b, k, state.models, at, state.gradient, state.slopes, noise.lengths,
-        row_clip,
+        data, i, state.draws, b, k, state.models, offset, state.gradient, state.slopes,
+        noise.lengths, row_clip,
     )  # fmt: skip
     length = step_length(state, b, i, k)
     if noise.clip > 0.0 and not _protect(noise, b, i, k, state.gradient):
         length = 0.0  # leaves w unchanged
-    descend(data, state.step_sizes[k], length, state.models, state.sums, at, state.gradient)
+    descend(data, state.step_sizes[k], length, state.models, state.sums, offset, state.gradient)
     return carry
 
 

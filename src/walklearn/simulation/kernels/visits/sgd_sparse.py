@@ -24,7 +24,7 @@ from walklearn.simulation.kernels.rows import ball_factor, row_at, rows_of, set_
 from walklearn.simulation.kernels.visits.sgd import begin, end, step_length
 
 SMALLEST, LARGEST = 1e-6, 1e6  # of a; beyond, digits are lost
-RESCALE_EVERY = 10_000  # visits, or as many as a model has parameters
+RESCALE_EVERY = 10_000  # visits, or the number of parameters of a model if it is larger
 CACHE_LINE = 16  # columns in a cache line, which holds half as many entries
 
 
@@ -35,20 +35,20 @@ def must_rescale(a, visit, size):
 
 
 @inlined
-def _rescale(state, at, size, a, s):
+def _rescale(state, offset, size, a, s):
     """Multiply a into v and add s·v to u; return the new ‖v‖²."""
     squared_norm = 0.0
-    for place in range(at, at + size):
-        v = state.models[U(place)]
-        state.sums[U(place)] += s * v
-        state.models[U(place)] = a * v
+    for index in range(offset, offset + size):
+        v = state.models[U(index)]
+        state.sums[U(index)] += s * v
+        state.models[U(index)] = a * v
         squared_norm += (a * v) * (a * v)
     return squared_norm
 
 
 @inlined
 def fetch_rows(data, state, path, b, k, later):
-    """Prefetch the first row of a later node; at the end of the path that of the last node."""
+    """Prefetch the first row of a later node, or of the last node of the path."""
     rows, steps = data.rows, U(path.shape[1] - 1)
     prefetch(data.offsets, U(path[b, min(k + U(2 * AHEAD), steps)]))
     prefetch(rows.starts, U(data.offsets[U(path[b, min(k + U(AHEAD + 1), steps)])]))
@@ -62,15 +62,15 @@ def fetch_rows(data, state, path, b, k, later):
 
 
 @inlined
-def _add_row(data, state, row, push, s, at):
+def _add_row(data, state, row, push, s, offset):
     """Add push·x to v and −s·push·x to u; return the change of ‖v‖²."""
     rows, growth = data.rows, 0.0
     for p in range(U(rows.starts[row]), U(rows.starts[row + U(1)])):
-        place = at + U(rows.columns[U(p)])
-        v = np.float64(state.models[place])
-        state.models[place] = v + push * rows.entries[U(p)]
-        change = state.models[place] - v  # as stored, in single precision too
-        state.sums[place] -= s * change
+        index = offset + U(rows.columns[U(p)])
+        v = np.float64(state.models[index])
+        state.models[index] = v + push * rows.entries[U(p)]
+        change = state.models[index] - v  # as stored, in single precision too
+        state.sums[index] -= s * change
         growth += change * (2.0 * v + change)
     return growth
 
@@ -78,26 +78,26 @@ def _add_row(data, state, row, push, s, at):
 @inlined
 def visit(data, state, b, i, j, k, carry):
     """Update by the sparse rows of node i, in a ball or everywhere."""
-    first, count, used, share = rows_of(data, i)
+    first, count, sample_size, share = rows_of(data, i)
     size, outputs, slopes = size_of(data), U(outputs_of(data.loss)), state.slopes
-    at, (score, a) = b * size, carry
-    for step in range(used):
-        row, place = row_at(first, count, used, step, state.draws, b, k), U(step) * outputs
-        set_scores(data, row, a, state.models, at, slopes, place)
-        to_slopes(data.loss, slopes, place, data.targets[row])
+    offset, (score, a) = b * size, carry
+    for step in range(sample_size):
+        row, index = row_at(first, count, sample_size, step, state.draws, b, k), U(step) * outputs
+        set_scores(data, row, a, state.models, offset, slopes, index)
+        to_slopes(data.loss, slopes, index, data.targets[row])
     length = step_length(state, b, i, k)
     state.shares[b] += state.step_sizes[k] * a
     a *= 1.0 - length * data.penalty
     if must_rescale(a, state.done + np.int64(k) + 1, np.int64(size)):
-        state.squared_norms[b] = _rescale(state, at, size, a, state.shares[b])
+        state.squared_norms[b] = _rescale(state, offset, size, a, state.shares[b])
         state.shares[b], a = 0.0, 1.0
     s, squared_norm = state.shares[b], state.squared_norms[b]
-    for step in range(used):
-        row = row_at(first, count, used, step, state.draws, b, k)
+    for step in range(sample_size):
+        row = row_at(first, count, sample_size, step, state.draws, b, k)
         factor = -length * share * data.weights[row] / a
         for c in range(outputs):
             push = factor * slopes[U(step) * outputs + U(c)]
-            model = at + U(c) * U(data.rows.width)
+            model = offset + U(c) * U(data.rows.width)
             squared_norm += _add_row(data, state, row, push, s, model)
     state.squared_norms[b] = max(squared_norm, 0.0)
     return score, a * ball_factor(a * a * squared_norm, data.radius)
@@ -107,10 +107,10 @@ def visit(data, state, b, i, j, k, carry):
 def copy(data, state, b, records, record):
     """Copy the model a·v and its running sum u + s·v."""
     size = size_of(data)
-    for each in range(size):
-        v = state.models[b * size + U(each)]
-        records.models[record, b, each] = state.factors[b] * v
-        records.sums[record, b, each] = state.sums[b * size + U(each)] + state.shares[b] * v
+    for column in range(size):
+        v = state.models[b * size + U(column)]
+        records.models[record, b, column] = state.factors[b] * v
+        records.sums[record, b, column] = state.sums[b * size + U(column)] + state.shares[b] * v
 
 
 @kernel
