@@ -95,7 +95,7 @@ def _multiply(rows, first, lanes, vectors, line, lines, space):
 
 @exact_helper
 def _gather_four(rows, first, lanes, vectors, offset, scores, out):
-    """Compute the scores of four vectors for sparse rows; from vectors[offset] on they interleave."""
+    """Compute the scores of four vectors, interleaved from vectors[offset] on, for sparse rows."""
     for r in range(lanes):
         s0 = s1 = s2 = s3 = 0.0
         for p in range(U(rows.starts[U(first + r)]), U(rows.starts[U(first + r + 1)])):
