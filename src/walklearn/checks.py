@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from walklearn.wording import as_given, either
+from walklearn.wording import format_value, join_choices
 
 
 def is_whole(value: Any) -> bool:
@@ -51,7 +51,7 @@ def check_whole(name: str, value: Any, minimum: int = 1, maximum: float = math.i
     """Return the value as an integer, if it is a whole number from `minimum` to `maximum`."""
     if not is_whole(value) or not minimum <= value <= maximum:
         limits = limits_of(minimum, maximum=maximum)
-        raise ValueError(f"{name} must be a whole number{limits}, got {as_given(value)}.")
+        raise ValueError(f"{name} must be a whole number{limits}, got {format_value(value)}.")
     return int(value)
 
 
@@ -67,7 +67,7 @@ def check_number(
     """Return the value as a float, if it is a finite number within these limits."""
     if not (is_number(value) and minimum <= value <= maximum and above < value < below):
         limits = limits_of(minimum, above, maximum, below)
-        raise ValueError(f"{name} must be a finite number{limits}, got {as_given(value)}.")
+        raise ValueError(f"{name} must be a finite number{limits}, got {format_value(value)}.")
     return float(value)
 
 
@@ -83,14 +83,14 @@ def check_length(name: str, array: Any, count: int, things: str) -> None:
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> Any:
     """Return the value if it has this type, else raise a TypeError that says `wanted`."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be {wanted}, got {as_given(value)}.")
+        raise TypeError(f"{name} must be {wanted}, got {format_value(value)}.")
     return value
 
 
 def seed_error(seed: Any, kinds: str) -> ValueError:
     """Return the error for an invalid seed; `kinds` names the other types that are allowed."""
     wanted = f"a whole number of at least 0, {kinds} or None"
-    return ValueError(f"seed must be {wanted}, got {as_given(seed)}.")
+    return ValueError(f"seed must be {wanted}, got {format_value(seed)}.")
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
@@ -98,5 +98,7 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
     allowed = get_args(choices) or choices
     simple = value is None or isinstance(value, str | bool | np.bool_)  # 1 is not True
     if not simple or value not in allowed:
-        known = either([f'"{each}"' if isinstance(each, str) else repr(each) for each in allowed])
-        raise ValueError(f"{name} must be {known}, got {as_given(value)}.")
+        known = join_choices(
+            [f'"{each}"' if isinstance(each, str) else repr(each) for each in allowed]
+        )
+        raise ValueError(f"{name} must be {known}, got {format_value(value)}.")

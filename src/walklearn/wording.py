@@ -2,9 +2,9 @@
 
 >>> f"no column 'lable'{did_you_mean('lable', ['age', 'Label'])}"
 "no column 'lable', did you mean 'Label'?"
->>> f"The columns are {listed(['age', 'Label', 'city'])}."
+>>> f"The columns are {join_names(['age', 'Label', 'city'])}."
 "The columns are 'age', 'Label' and 'city'."
->>> f"{plural(1, 'node')} and {plural(2, 'edge')}, seen {often(1)}."
+>>> f"{plural(1, 'node')} and {plural(2, 'edge')}, seen {format_times(1)}."
 '1 node and 2 edges, seen once.'
 """
 
@@ -36,10 +36,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f", did you mean {close!r}?" if close is not None else "."
 
 
-def listed(names: Sequence[str], maximum: int = 8) -> str:
+def join_names(names: Sequence[str], maximum: int = 8) -> str:
     """Return names as 'a', 'b' and 'c', at most `maximum` of them.
 
-    >>> listed(["a", "b", "c"], maximum=1)
+    >>> join_names(["a", "b", "c"], maximum=1)
     "'a' and 2 others"
     """
     shown = [repr(name) for name in names[:maximum]]
@@ -48,19 +48,19 @@ def listed(names: Sequence[str], maximum: int = 8) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def either(choices: Sequence[str]) -> str:
+def join_choices(choices: Sequence[str]) -> str:
     """Return choices as 'a, b or c'.
 
-    >>> either(["a"]), either(["a", "b", "c"])
+    >>> join_choices(["a"]), join_choices(["a", "b", "c"])
     ('a', 'a, b or c')
     """
     return " or ".join([", ".join(choices[:-1]), choices[-1]] if len(choices) > 1 else choices)
 
 
-def as_given(value: object) -> str:
+def format_value(value: object) -> str:
     """Return an invalid value for a message. Long ones are shortened; a class gets a hint.
 
-    >>> as_given([1, 2]), as_given(dict), as_given("x" * 1000)[:50]
+    >>> format_value([1, 2]), format_value(dict), format_value("x" * 1000)[:50]
     ('[1, 2]', 'the class dict: write dict()', "a str that begins with 'xxxxxxxxxxxxxxxxxxxxxxxxxx")
     """
     if isinstance(value, type):
@@ -76,7 +76,7 @@ def plural(count: float, thing: str) -> str:
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
-def often(count: int) -> str:
+def format_times(count: int) -> str:
     """Return a number of times: 'once', '3 times'."""
     return "once" if count == 1 else f"{count:,} times"
 
@@ -108,10 +108,10 @@ def no_such_file(path: Path) -> str:
     return f"{path} does not exist{did_you_mean(path.name, names)}"
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table. Columns of numbers are right-aligned; empty headers are omitted.
 
-    >>> aligned(["walk", "gap"], [["uniform", "0.5"], ["weighted", "12"]])
+    >>> align_columns(["walk", "gap"], [["uniform", "0.5"], ["weighted", "12"]])
     ['walk      gap', 'uniform   0.5', 'weighted   12']
     """
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]

@@ -28,7 +28,7 @@ import click
 
 from walklearn.cli.user_errors import report_user_errors
 from walklearn.progress import show_progress
-from walklearn.wording import aligned
+from walklearn.wording import align_columns
 
 if TYPE_CHECKING:
     from walklearn.fitting.plan import FitPlan
@@ -72,7 +72,7 @@ class Console:
             return
         if title:
             click.secho(title, bold=True)
-        for line in aligned(header, rows):
+        for line in align_columns(header, rows):
             click.echo(line)
 
     def output(self, text: str, **content: Any) -> None:

@@ -141,7 +141,7 @@ class DataOptions:
 
     def target_of(self, table: Table) -> str:
         """Return the name of the target column: --target, or y for a format without names."""
-        from walklearn.wording import listed
+        from walklearn.wording import join_names
 
         if self.target is not None:
             return self.target
@@ -149,7 +149,7 @@ class DataOptions:
             return "y"
         raise ValueError(
             f"--target is missing. Pass the column to predict; the columns of {table.source} are "
-            f"{listed(list(table))}."
+            f"{join_names(list(table))}."
         )
 
     def rows(self, table: Table) -> Rows:
@@ -311,7 +311,7 @@ def task_of(target: NDArray[Any], name: str, task: str) -> Task:
 def public_lengths(rows: Rows, schema: Schema, options: dict[str, Any]) -> dict[str, Any]:
     """Return the public typical and maximum length of a row, for a private run."""
     from walklearn.privacy.settings import declared_lengths
-    from walklearn.wording import listed
+    from walklearn.wording import join_names
 
     length, bound = options["row_length"], options["feature_bound"]
     if (options["epsilon"] is None) != (options["delta"] is None):
@@ -326,15 +326,15 @@ def public_lengths(rows: Rows, schema: Schema, options: dict[str, Any]) -> dict[
     if text:
         owner = f", or use it as --node-column {quote(text[0])}" if rows.nodes is None else ""
         raise ValueError(
-            f"privacy needs public categories of {listed(text)}, and those in the data would leak. "
-            f"Declare all possible ones, such as --categories {quote(f'{text[0]}=a,b,c')} or in a "
-            f"--schema file; or leave the column out with --drop {quote(text[0])}{owner}."
+            f"privacy needs public categories of {join_names(text)}, and those in the data would "
+            f"leak. Declare all possible ones, such as --categories {quote(f'{text[0]}=a,b,c')} or in "
+            f"a --schema file; or leave the column out with --drop {quote(text[0])}{owner}."
         )
     if bound is None and length is None and undeclared:
         raise ValueError(
-            f"privacy needs a public scale of {listed(undeclared)}, and one from the data would "
-            f"leak. Declare it, such as --scale {quote(f'{undeclared[0]}=50,20')} (typical centre "
-            "and spread; '*' for all columns), as a --range, or in a --schema file (`walklearn "
+            f"privacy needs a public scale of {join_names(undeclared)}, and one from the data "
+            f"would leak. Declare it, such as --scale {quote(f'{undeclared[0]}=50,20')} (typical "
+            "centre and spread; '*' for all columns), as a --range, or in a --schema file (`walklearn "
             "schema` writes a template); or pass --feature-bound."
         )
     if options["task"] == "auto":

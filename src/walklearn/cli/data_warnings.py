@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from walklearn.tables.encoding import texts_of
 from walklearn.tables.table import DataError, Table
-from walklearn.wording import listed
+from walklearn.wording import join_names
 
 if TYPE_CHECKING:
     from walklearn.node.agreement.plan import Plan
@@ -75,7 +75,7 @@ def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
             continue
         with suppress(DataError):  # mistakes in an unused column do not matter
             if len(values := np.unique(table[name])) > 1:
-                why.append(f"its column {name!r} names {listed(plain_texts(values), 3)}")
+                why.append(f"its column {name!r} names {join_names(plain_texts(values), 3)}")
     if plan.nodes == 1 or not why:
         return []
     return [
@@ -117,7 +117,7 @@ def unknown_labels(table: Table, target: str, classes: NDArray[Any]) -> str | No
     strange = ~np.isin(cells, known)
     if not strange.any():
         return None
-    labels, others = (listed(plain_texts(each)) for each in (np.unique(cells[strange]), known))
+    labels, others = (join_names(plain_texts(each)) for each in (np.unique(cells[strange]), known))
     return (
         f"{table.source}: column {target!r} has {labels} in {strange.sum()} of {len(cells)} rows, "
         f"but the classes of the model are {others}. Write the labels as in the training rows."

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from walklearn.cli.console import Console, with_console
-from walklearn.wording import aligned
+from walklearn.wording import align_columns
 
 
 @click.command()
@@ -40,7 +40,7 @@ def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) ->
     }
     runs = figure2.facts(results)
     header, *rows = figure2.table(runs)
-    text = "\n".join(aligned(header, rows))
+    text = "\n".join(align_columns(header, rows))
     out.mkdir(parents=True, exist_ok=True)
     figure2.draw(results["variance 10"], out / "comparison.png")
     (out / "comparison.txt").write_text(text + "\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from walklearn.cli.console import Console
 from walklearn.cli.node_extra import with_node_extra
 from walklearn.cli.node_status import claim_lines, confirmation, status_of, status_page
 from walklearn.cli.roster import roster
-from walklearn.wording import often, plural
+from walklearn.wording import format_times, plural
 
 if TYPE_CHECKING:
     from walklearn.node.disk.creation import Created
@@ -308,7 +308,7 @@ def _describe(created: Created, facts: dict[str, Any]) -> str:
         )
     if created.release.noise is not None:
         lines.append(
-            f"its rows influence the model at most {often(created.release.may_contribute)}."
+            f"its rows influence the model at most {format_times(created.release.may_contribute)}."
         )
     if created.reused:
         lines.append("These rows have a release already; the node uses the same R_i, at no cost.")

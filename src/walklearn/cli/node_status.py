@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import walklearn as wl
-from walklearn.wording import aligned
+from walklearn.wording import align_columns
 
 _PHASES = {"frozen": "its process does not answer: it is frozen or very busy"}
 _COLUMNS = ["neighbour", "link", "silent", "final model"]
@@ -51,7 +51,7 @@ def status_page(now: dict[str, Any]) -> str:
         ]
         for each in now["neighbours"]
     ]
-    return "\n".join([*lines, *aligned(_COLUMNS, rows)])
+    return "\n".join([*lines, *align_columns(_COLUMNS, rows)])
 
 
 def claim_lines(now: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from walklearn.objectives.linear.domains import Everywhere
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
 from walklearn.tables.schema import column_to_dict, toml_key
 from walklearn.walks import WALKS
-from walklearn.wording import either, often, plural
+from walklearn.wording import format_times, join_choices, plural
 
 if TYPE_CHECKING:
     from walklearn.fitting.plan import FitPlan
@@ -110,7 +110,7 @@ def text_of(
 
 def explained(plan: Plan) -> list[tuple[str, str]]:
     """Return an explanation of the plan, topic by topic."""
-    target = "a number" if plan.classes is None else either(plan.classes)
+    target = "a number" if plan.classes is None else join_choices(plan.classes)
     features = plural(plan.encoding.feature_count, "feature")
     columns, nodes = plural(len(plan.features), "column"), plural(plan.nodes, "node")
     numbers = plan.size * (1 if plan.memory is None and not plan.average else 2)
@@ -149,7 +149,7 @@ def _privacy(plan: Plan) -> str:
     return (
         f"{plan.claim}. Gradients are clipped to {noise.clip:.3g}, and the noise is "
         f"{noise.noise_multiplier:.3g} times as large; a node's rows influence the model at most "
-        f"{often(noise.max_contributions)}. {about_noise(plan.budget_plan)}"
+        f"{format_times(noise.max_contributions)}. {about_noise(plan.budget_plan)}"
     )
 
 

@@ -10,7 +10,7 @@ import click
 import walklearn as wl
 from walklearn.cli.console import Console
 from walklearn.cli.node_extra import with_node_extra
-from walklearn.wording import aligned, plural
+from walklearn.wording import align_columns, plural
 
 _roster = click.argument("roster", type=click.Path(path_type=Path, dir_okay=False))
 
@@ -108,7 +108,7 @@ def _show(roster: wl.node.Roster, console: Console) -> None:
         f"roster {roster.number}, {plural(len(rows), 'participant')}, "
         f"roster signer {for_eyes(roster.signer_fingerprint)}"
     )
-    for line in aligned(["name", "address", "fingerprint", "neighbours"], rows):
+    for line in align_columns(["name", "address", "fingerprint", "neighbours"], rows):
         console.print(line)
     if roster.former:
         console.print(f"former participants: {', '.join(each.name for each in roster.former)}")

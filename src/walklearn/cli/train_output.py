@@ -59,7 +59,7 @@ def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str
     """Return notes on surprises in the results."""
     import numpy as np
 
-    from walklearn.wording import listed
+    from walklearn.wording import join_names
 
     notes, noise = list[str](), estimator.model_noise_
     base = 0.0 if score.baseline is None else score.baseline
@@ -88,7 +88,7 @@ def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str
     ):  # fmt: skip
         if names:
             notes.append(
-                f"the values of {listed(names)} are {problem}. Declare a typical centre and "
+                f"the values of {join_names(names)} are {problem}. Declare a typical centre and "
                 f"spread, such as --scale {quote(f'{names[0]}=CENTRE,SPREAD')}."
             )
     if len(rows.y) < 10 * rows.X.shape[1]:

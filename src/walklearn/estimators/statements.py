@@ -18,7 +18,7 @@ from walklearn.tables.encoding import Column
 from walklearn.tables.target_scale import TargetScale
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import disclosure_of
-from walklearn.wording import often, plural
+from walklearn.wording import format_times, plural
 
 if TYPE_CHECKING:
     from walklearn.estimators.random_walk import RandomWalk
@@ -61,7 +61,8 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
         part = "each row's gradient" if noise.protect == "rows" else "the gradient of all its rows"
         protected.append(
             f"Contributions of a node to the model, by {noise}: at each visit {part} is clipped, "
-            f"noise is added, and a node contributes at most {often(noise.max_contributions)}."
+            f"noise is added, and a node contributes at most "
+            f"{format_times(noise.max_contributions)}."
         )
     if claim.is_private:
         protected.insert(

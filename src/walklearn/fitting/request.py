@@ -31,7 +31,7 @@ from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.updates.update import UPDATES, Update
 from walklearn.walks import WALKS, Metropolis, Walk
 from walklearn.walks.disclosure import check_scale, mechanism_of
-from walklearn.wording import as_given, listed
+from walklearn.wording import format_value, join_names
 
 MEANS = ("tail", "all")
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -108,7 +108,7 @@ class FitRequest:
         if undeclared and given["epsilon"] is not None and not any(lengths.values()):
             raise ValueError(
                 f"epsilon = {given['epsilon']:g} needs a public scale of every column, and the "
-                f"schema declares none of {listed(undeclared)}. Add a centre and spread, or a "
+                f"schema declares none of {join_names(undeclared)}. Add a centre and spread, or a "
                 "range, known without looking at the rows ('*' stands for all other columns)."
             )
         privacy = replace(privacy, feature_bound=lengths["feature_bound"])
@@ -161,7 +161,7 @@ def walk_of(
         names = ", ".join(WALKS.names_of(Metropolis))
         raise ValueError(
             f"walk must be one of auto, {names}, or a walk such as walks.Weighted(), got "
-            f"{as_given(walk)}."
+            f"{format_value(walk)}."
         )
     return kind.unbiased(laziness=laziness or 0.0)
 
@@ -172,7 +172,7 @@ def _declared(schema: Schema, columns: Sequence[str], target: str | None) -> tup
         schema = schema.without(target)
     if schema.categories:
         raise ValueError(
-            f"the schema declares categories of {listed(list(schema.categories))}, and X has "
+            f"the schema declares categories of {join_names(list(schema.categories))}, and X has "
             "numbers only. Encode columns of text first (files.read_rows(..., schema=...))."
         )
     return tuple(schema.apply_to(Encoding.of_numbers(list(columns))).columns)
@@ -273,7 +273,7 @@ def _check_update(update: Any, step_size: Any, average: str) -> None:
     elif not isinstance(update, str | Update):
         raise ValueError(
             f'update must be "auto", one of {", ".join(UPDATES.names)}, or an update such as '
-            f"updates.Saga(), got {as_given(update)}."
+            f"updates.Saga(), got {format_value(update)}."
         )
     if step_size is not None and update not in ("auto", Sgd.name):
         raise ValueError(
@@ -331,7 +331,8 @@ def loss_of(loss: Any, classes: int | None) -> Loss:
         such = "Huber(10.0)" if numbers else "SquaredHinge()"
         names = ", ".join(repr(name) for name, known in LOSSES.items() if known.takes == takes[0])
         raise ValueError(
-            f"{as_given(loss)} is not a {kind} loss. Use {names}, or a loss such as losses.{such}."
+            f"{format_value(loss)} is not a {kind} loss. Use {names}, or a loss such as "
+            f"losses.{such}."
         )
     if classes is None:
         return chosen

@@ -36,7 +36,7 @@ from walklearn.streams import generators
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep
 from walklearn.visit import Setting
-from walklearn.wording import often, plural
+from walklearn.wording import format_times, plural
 
 # With fewer features, one thread finds the eigenvalues of L_i faster than several.
 MANY_FEATURES = 1000
@@ -167,8 +167,8 @@ def _warn_of_protection(plan: FitPlan, ledger: Ledger, state: TrainingState) -> 
     cap, gradients = plan.noise.max_contributions, getattr(plan.update, "gradients", 1)
     if int(contributions.min()) + gradients > cap:
         warnings.warn(
-            f"no node can add to the model again: ε allows {often(cap)} per node. Further visits "
-            "leave the model unchanged. Start with a new estimator, which spends ε again.",
+            f"no node can add to the model again: ε allows {format_times(cap)} per node. Further "
+            "visits leave the model unchanged. Start with a new estimator, which spends ε again.",
             stacklevel=6,
         )
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.graphs.sparse_rows import IndexArray, adjacency_matrix, check_size
-from walklearn.wording import listed
+from walklearn.wording import join_names
 
 FEW_NODES = 1000  # so few are searched faster than SciPy loads
 
@@ -48,7 +48,7 @@ def refuse_disconnected(
     raise DisconnectedGraphError(
         f"the graph is not connected: it has {sizes.size} pieces, the largest with {sizes.max()} "
         f"of {labels.size} nodes. No path leads from node {called[int(inside.argmax())]!r} to "
-        f"{listed(apart, 5)}. {hint}",
+        f"{join_names(apart, 5)}. {hint}",
         sizes.size,
         int(sizes.max()),
     )

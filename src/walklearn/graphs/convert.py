@@ -21,7 +21,7 @@ from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
 from walklearn.graphs.names import draw_family, is_family, suggest_families
 from walklearn.graphs.sparse_rows import Integers, check_edges, checked_rows
-from walklearn.wording import as_given, listed
+from walklearn.wording import format_value, join_names
 
 if TYPE_CHECKING:
     import networkx
@@ -292,7 +292,7 @@ def read_edge_list(path: str | os.PathLike[str], *, connected: WhenDisconnected 
     if names is not None:
         warnings.warn(
             f"{path}: nodes are numbered 0 to {len(names) - 1} in the order of their names "
-            f"{listed(names, 3)}.",
+            f"{join_names(names, 3)}.",
             stacklevel=2,
         )
     nodes = len(names) if names is not None else int(pairs.max(initial=0)) + 1
@@ -306,12 +306,12 @@ def _integer_pairs(edges: ArrayLike) -> Integers:
     if array.ndim != 2 or array.shape[1] != 2:
         raise ValueError(
             "edges must be pairs (i, j) of node numbers without weights, got "
-            f"{as_given(array[0].tolist())}."
+            f"{format_value(array[0].tolist())}."
         )
     if not np.issubdtype(array.dtype, np.integer):
         raise ValueError(
             "edges must be pairs (i, j) of whole numbers from 0, got "
-            f"{as_given(array[0].tolist())}. For nodes with names use "
+            f"{format_value(array[0].tolist())}. For nodes with names use "
             "graphs.from_networkx(networkx.Graph(edges)), or a file and graphs.read_edge_list."
         )
     return array.astype(np.int64)

@@ -22,7 +22,7 @@ from walklearn.graphs.edge_files import read_pairs
 from walklearn.graphs.graph import Graph, graph_from_pairs
 from walklearn.graphs.names import is_family
 from walklearn.tables.table import DataError, RowNamer
-from walklearn.wording import did_you_mean, listed
+from walklearn.wording import did_you_mean, join_names
 
 Names = tuple[Any, ...]
 Owners = NDArray[np.int64]
@@ -219,7 +219,7 @@ def _owners_of(labels: list[Any], names: Sequence[Any], source: str, name_row: R
             remedy = "Rows number the nodes from 0, and edges from 1. Use the same numbers in both."
         raise DataError(f"{text} {first} to {last}. {remedy}")
     guess = did_you_mean(label, list(map(str, names)))
-    raise DataError(f"{text} {listed(names)}{guess} Rows and edges must use the same names.")
+    raise DataError(f"{text} {join_names(names)}{guess} Rows and edges must use the same names.")
 
 
 def _is_path(graph: Any) -> bool:

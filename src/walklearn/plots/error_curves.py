@@ -15,7 +15,7 @@ import numpy as np
 
 from walklearn.checks import check_choice
 from walklearn.plots.axes import axes_or_new, colour, dash, draw_band, style_axes, visible
-from walklearn.wording import as_given
+from walklearn.wording import format_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,9 @@ def _labelled_runs(traces: Any) -> list[tuple[str, Trace]]:
         raise ValueError("there is no trace to draw. Pass at least one.")
     for _, trace in runs:
         if not hasattr(trace, "summary"):
-            raise TypeError(f"traces must be runs such as simulate returns, got {as_given(trace)}.")
+            raise TypeError(
+                f"traces must be runs such as simulate returns, got {format_value(trace)}."
+            )
     return runs
 
 

@@ -25,7 +25,7 @@ from walklearn.plots.axes import (
     style_axes,
     visible,
 )
-from walklearn.wording import as_given
+from walklearn.wording import format_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ def visits(
     elif not hasattr(run, "visits"):
         raise TypeError(
             "visits draws a run, as simulate returns it, or a graph with its counts, got "
-            f"{as_given(run)}."
+            f"{format_value(run)}."
         )
     elif counts is not None:
         raise ValueError("a run has its own visits. Use visits(run), or visits(graph, counts).")

@@ -24,7 +24,7 @@ from walklearn.updates.sgd import Sgd
 from walklearn.updates.update import UPDATES, Update
 from walklearn.visit import Setting
 from walklearn.walks import WALKS, Walk
-from walklearn.wording import as_given
+from walklearn.wording import format_value
 
 Seed = int | np.random.SeedSequence | None
 
@@ -64,7 +64,7 @@ def method_of(method: object) -> Walk | Gossip:
         return method
     raise TypeError(
         f"the method must be a walk such as walks.Weighted(), a gossip algorithm such as "
-        f"AsynchronousGossip(), or the name of one, got {as_given(method)}."
+        f"AsynchronousGossip(), or the name of one, got {format_value(method)}."
     )
 
 

@@ -35,7 +35,7 @@ from walklearn.tables.table import (
     repeated,
 )
 from walklearn.tables.target_scale import check_scale, scaled
-from walklearn.wording import did_you_mean, listed
+from walklearn.wording import did_you_mean, join_names
 
 Array = NDArray[Any]
 
@@ -110,8 +110,9 @@ class Column:
             row = int((codes < 0).argmax())
             raise DataError(
                 f"{name_row(row)}, column {self.name!r}: {texts[row]!r} is not among its categories"
-                f"{did_you_mean(texts[row], self.categories)} They are {listed(self.categories)}: "
-                "leave such rows out, or declare it when training (--categories, or a schema)."
+                f"{did_you_mean(texts[row], self.categories)} They are "
+                f"{join_names(self.categories)}: leave such rows out, or declare it when "
+                "training (--categories, or a schema)."
             )
         return np.eye(len(self.categories))[codes]
 
@@ -338,8 +339,8 @@ def _categories_of(name: str, cells: Array, prefix: str) -> Sequence[str] | None
     if len(texts) > MAX_CATEGORIES or (len(texts) > 20 and 2 * len(texts) > len(cells)):
         raise DataError(
             f"{prefix}column {name!r} is text with {len(texts)} different values in {len(cells)} "
-            f"rows, such as {listed(texts, 2)}: these are names or numbers, not categories. Leave "
-            f"the column out (--drop {quote(name)}), or write numbers as 1234.5."
+            f"rows, such as {join_names(texts, 2)}: these are names or numbers, not categories. "
+            f"Leave the column out (--drop {quote(name)}), or write numbers as 1234.5."
         )
     return texts
 

@@ -19,7 +19,7 @@ from walklearn.tables.compressed import suffix_of
 from walklearn.tables.csv_file import read_csv
 from walklearn.tables.sparse_table import read_svmlight
 from walklearn.tables.table import DataError, Table, check_cells, check_header, row_of, unusable
-from walklearn.wording import listed, no_such_file
+from walklearn.wording import join_names, no_such_file
 
 Array = NDArray[Any]
 
@@ -132,7 +132,7 @@ def _read_npz(path: Path, text: Collection[str]) -> Table:
         if len(labels) != X.shape[1]:
             raise DataError(
                 f"{path}: `columns` must hold {X.shape[1]} names, one per column of X, got "
-                f"{listed(list(labels))}."
+                f"{join_names(list(labels))}."
             )
         check_header(str(path), labels)
         columns = dict(zip(labels, X.T, strict=True))

@@ -48,7 +48,7 @@ from walklearn.tables.encoding import Column, Encoding
 from walklearn.tables.table import DataError
 from walklearn.tables.target_scale import CUT_OFF as CUT_OFF
 from walklearn.tables.target_scale import TargetScale
-from walklearn.wording import listed
+from walklearn.wording import join_names
 
 OTHERS = "*"  # all columns of numbers without an entry
 
@@ -183,7 +183,7 @@ class Schema:
 def from_rows_message(schema: Schema) -> str:
     """Return the message that a schema with scales computed from rows is not private."""
     return (
-        f"the schema has numbers of {listed(schema.from_rows)} that were computed from rows "
+        f"the schema has numbers of {join_names(schema.from_rows)} that were computed from rows "
         "(from_rows = true), so features scaled by them are not private. Put public numbers there, "
         "then remove that line."
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from walklearn.errors import InputError
-from walklearn.wording import did_you_mean, listed, plural
+from walklearn.wording import did_you_mean, join_names, plural
 
 Array = NDArray[Any]
 RowNamer = Callable[[int], str]  # names a row, counted from 0, in a message
@@ -111,7 +111,7 @@ class Table(Mapping[str, Array]):
         kept = {name: partial(self.__getitem__, name) for name in self if name not in names}
         if not kept:
             raise DataError(
-                f"{self.source} has no column to learn from besides {listed(list(names))}. If "
+                f"{self.source} has no column to learn from besides {join_names(list(names))}. If "
                 "several columns were read as one, say what separates them (--delimiter)."
             )
         return Table(kept, self.row_count, self.source, self.name_row)
@@ -158,7 +158,7 @@ def check_known(source: str, names: Iterable[str], known: Collection[str]) -> No
         if name not in known:
             raise DataError(
                 f"{source} has no column {name!r}{did_you_mean(name, known)} Its columns are "
-                f"{listed(list(known))}."
+                f"{join_names(list(known))}."
             )
 
 

@@ -22,7 +22,7 @@ from walklearn.node.agreement.plan import Plan
 from walklearn.objectives.linear.rows import is_sparse, with_ones
 from walklearn.tables import DataError, Table, read_table
 from walklearn.tables.encoding import Column
-from walklearn.wording import did_you_mean, listed
+from walklearn.wording import did_you_mean, join_names
 
 Array = NDArray[np.float64]
 
@@ -119,7 +119,7 @@ def _targets(table: Table, plan: Plan) -> Array:
             raise DataError(
                 f"{table.name_row(row)}, column {plan.target!r}: the plan has no class "
                 f"{cell!r}{did_you_mean(cell, plan.classes)} Its classes are "
-                f"{listed(plan.classes)}."
+                f"{join_names(plan.classes)}."
             )
     codes = np.array([numbers[cell] for cell in cells], dtype=np.float64)
     return codes if plan.loss.takes == "class" else 2.0 * codes - 1.0

@@ -50,7 +50,7 @@ from walklearn.privacy.mechanisms.description import (
 )
 from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.model_noise import ModelNoise, Unit
-from walklearn.wording import aligned, often, plural
+from walklearn.wording import align_columns, format_times, plural
 
 Counts = NDArray[np.int64]
 Kind = tuple[str, Release | None]
@@ -270,7 +270,7 @@ class Ledger:
         node, total = self.largest_total(delta)
         rows.append(["all", f"node {node}", "", "", format_upper(total, 4)])
         seeded = [SEEDED] if self.has_seeded_noise else []
-        return "\n".join([*seeded, self._headline, *aligned(header, rows), *self.notes])
+        return "\n".join([*seeded, self._headline, *align_columns(header, rows), *self.notes])
 
     @property
     def _headline(self) -> str:
@@ -324,7 +324,7 @@ class Ledger:
             return
         node = int(beyond[0])
         message = (
-            f"node {node} would contribute {often(total[node])} to the {what} "
+            f"node {node} would contribute {format_times(total[node])} to the {what} "
             f"({plural(beyond.size, 'such node')}), and max_contributions is {cap}: "
             "after that it leaves the model unchanged."
             if isinstance(mechanism, ModelNoise)
