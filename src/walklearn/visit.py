@@ -38,7 +38,7 @@ from walklearn.walks.disclosure import check_disclosure_known, check_protectable
 from walklearn.walks.view import Hop, View, view_of
 from walklearn.walks.walk import Walk
 
-WHOLE = (int, np.integer)
+INTEGERS = (int, np.integer)
 
 
 class Token(NamedTuple):
@@ -325,7 +325,7 @@ class Walker:
         """Raise a ValueError if the token cannot reach the node at this cost."""
         walk = self.setting.walk
         numbers = hop.node, hop.messages, hop.questions
-        is_possible = all(isinstance(number, WHOLE) for number in numbers)
+        is_possible = all(isinstance(number, INTEGERS) for number in numbers)
         is_possible = is_possible and hop.questions >= 0 and 0 <= hop.node < view.nodes
         if is_possible and hop.messages == 1 and not walk.is_independent:
             index = bisect_left(view.neighbours, hop.node)  # far faster than `in`

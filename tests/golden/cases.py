@@ -125,7 +125,9 @@ WALKS: dict[str, Any] = {
     "non-backtracking": walks.NonBacktracking(),
     "non-backtracking weighted": walks.NonBacktracking(walks.Weighted(laziness=0.2)),
     "jumping": walks.Jumping(),
-    "jumping far": walks.Jumping(walks.Uniform(laziness=0.1), probability=0.4, stop=0.2, longest=6),
+    "jumping far": walks.Jumping(
+        walks.Uniform(laziness=0.1), probability=0.4, stop_probability=0.2, max_hops=6
+    ),
     "independent": walks.Independent(),
     "independent weighted": walks.Independent(walks.Weighted()),
     "history-driven": walks.HistoryDriven(),

@@ -153,7 +153,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "importance .*node 1 has 0"),
     "jump probability": (lambda: walks.Jumping(probability=1.0), "probability .*less than 1"),
     "history": (lambda: walks.HistoryDriven(alpha=-1.0), r"alpha .*-1\.0"),
-    "jump length": (lambda: walks.Jumping(longest=0), "longest .* 0"),
+    "jump length": (lambda: walks.Jumping(max_hops=0), "max_hops .* 0"),
     "negative step": (lambda: wl.PowerStep(-1.0), r"constant c .*-1\.0"),
     "infinite step": (lambda: wl.ConstantStep(np.inf), "constant c .*inf"),
     "negative exponent": (lambda: wl.PowerStep(1.0, -0.5), r"exponent q .*-0\.5"),

@@ -255,7 +255,7 @@ def test_same_path_on_random_graphs(seed: int, laziness: float, spread: float, k
     elif kind == "history-driven":
         walk = walks.HistoryDriven(walk, alpha=2.0)
     elif kind == "jumping":
-        walk = walks.Jumping(walk, probability=0.3, longest=4)
+        walk = walks.Jumping(walk, probability=0.3, max_hops=4)
     problem = Problem(generator.standard_normal((nodes, 2)), np.ones(nodes), penalty=1.0,
                       domain=wl.domains.Ball(1.0))  # fmt: skip
     step = wl.PowerStep(0.01)

@@ -40,7 +40,7 @@ def calibrated(kind: str) -> privacy.Mechanism:
         ({"walk": "simple", "corrected": True}, Simple(corrected=True)),
         ({"walk": "uniform", "normalise": True}, Uniform(normalise=True)),
         ({"walk": "weighted", "laziness": 0.25}, Weighted(laziness=0.25)),
-        ({"walk": "jumping", "longest": 2}, Jumping(longest=2)),
+        ({"walk": "jumping", "max_hops": 2}, Jumping(max_hops=2)),
         ({"walk": "jumping", "base": "uniform", "laziness": 0.5}, Jumping(Uniform(laziness=0.5))),
         ({"walk": "non-backtracking"}, NonBacktracking()),
         ({"walk": "non-backtracking", "base": "weighted"}, NonBacktracking(Weighted())),

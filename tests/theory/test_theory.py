@@ -83,9 +83,9 @@ def test_bounds_hold_on_both_sides(chain):
     graph, walk = chain
     P, shares = walk.transition_matrix(graph), walk.stationary(graph)
     gap_2, gap_N = dense_ends(P, shares)
-    assert 0.0 < spectrum.poincare(P, shares) <= gap_2 * (1 + 1e-9) + 1e-14
-    assert 0.0 <= spectrum.odd_paths(P, shares) <= gap_N * (1 + 1e-9) + 1e-14
-    cut_short = spectrum.reversible(P, shares, graph.is_bipartite, limit=3)
+    assert 0.0 < spectrum.poincare_bound(P, shares) <= gap_2 * (1 + 1e-9) + 1e-14
+    assert 0.0 <= spectrum.odd_path_bound(P, shares) <= gap_N * (1 + 1e-9) + 1e-14
+    cut_short = spectrum.reversible_spectrum(P, shares, graph.is_bipartite, limit=3)
     assert cut_short.gap_2[0] <= gap_2 * (1 + 1e-6) + 1e-12
     assert gap_2 <= cut_short.gap_2[1] * (1 + 1e-6) + 1e-12
     assert cut_short.gap_N[0] <= gap_N * (1 + 1e-6) + 1e-12
@@ -105,8 +105,8 @@ def test_period_two_exactly_where_the_last_eigenvalue_is_minus_one(chain):
 def test_bounds_on_a_path_of_three_nodes():
     """λ_2 = 1/2 and λ_N = −1/2."""
     P, shares = walks.Uniform().transition_matrix(graphs.grid(1, 3)), np.full(3, 1 / 3)
-    assert spectrum.poincare(P, shares) == pytest.approx(0.5)
-    assert spectrum.odd_paths(P, shares) == pytest.approx(0.25)
+    assert spectrum.poincare_bound(P, shares) == pytest.approx(0.5)
+    assert spectrum.odd_path_bound(P, shares) == pytest.approx(0.25)
 
 
 def test_poincare_is_the_sum_over_all_paths():
@@ -122,7 +122,7 @@ def test_poincare_is_the_sum_over_all_paths():
             for edge in pairwise(path):
                 load[edge] = load.get(edge, 0.0) + (len(path) - 1) * shares[x] * shares[y]
     K = max(total / (shares[i] * P[i, j]) for (i, j), total in load.items())
-    assert spectrum.poincare(P, shares) == pytest.approx(1 / K, rel=1e-10)
+    assert spectrum.poincare_bound(P, shares) == pytest.approx(1 / K, rel=1e-10)
 
 
 @pytest.mark.parametrize("laziness", [0.0, 0.25])
@@ -217,7 +217,7 @@ def test_ring_of_10001_weighted_converges():
     result = spectrum.spectrum_of(graphs.ring(10_001), walk)
     assert result.method == "eigenvalues"
     P, shares = walk.transition_matrix(graphs.ring(10_001)), walk.stationary(graphs.ring(10_001))
-    assert spectrum.poincare(P, shares) < result.gap_2[0]
+    assert spectrum.poincare_bound(P, shares) < result.gap_2[0]
 
 
 def test_out_of_budget_gives_a_bound_around_the_truth():
@@ -279,7 +279,7 @@ def test_jumps_on_a_large_graph_are_unknown():
 
 def test_single_hop_jumps_keep_the_period():
     graph, problem = graphs.ring(6), flat_problem(6)
-    with_period = walks.Jumping(walks.Uniform(), longest=1)
+    with_period = walks.Jumping(walks.Uniform(), max_hops=1)
     assert "period 2" in text(graph, problem, with_period)
     assert "period 2" not in text(graph, problem, walks.Jumping(walks.Uniform()))
 

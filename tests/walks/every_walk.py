@@ -62,9 +62,9 @@ METROPOLIS = {
 }
 JUMPING = {
     "Jumping": lambda n: Jumping(),
-    "Jumping far": lambda n: Jumping(Weighted(), probability=0.5, stop=0.2, longest=6),
-    "Jumping one hop": lambda n: Jumping(Simple(), probability=0.3, longest=1),
-    "Jumping lazy": lambda n: Jumping(Uniform(laziness=0.4), probability=0.2, stop=1.0),
+    "Jumping far": lambda n: Jumping(Weighted(), probability=0.5, stop_probability=0.2, max_hops=6),
+    "Jumping one hop": lambda n: Jumping(Simple(), probability=0.3, max_hops=1),
+    "Jumping lazy": lambda n: Jumping(Uniform(laziness=0.4), probability=0.2, stop_probability=1.0),
     "Jumping custom": lambda n: Jumping(Weighted(importance_for(n)), probability=0.9),
 }
 NON_BACKTRACKING = {
@@ -143,9 +143,11 @@ def matrix_by_hand(walk, graph, problem):
 
 
 def jump_matrix_by_hand(walk, graph, problem):
-    """A jump of r hops of the simple walk, r geometric and at most `longest`."""
+    """A jump of r hops of the simple walk, r geometric and at most `max_hops`."""
     S = matrix_by_hand(Simple(), graph, problem)
-    chances = np.array([walk.stop * (1 - walk.stop) ** r for r in range(walk.longest)])
+    chances = np.array(
+        [walk.stop_probability * (1 - walk.stop_probability) ** r for r in range(walk.max_hops)]
+    )
     jumps = sum(
         chance * np.linalg.matrix_power(S, r + 1) for r, chance in enumerate(chances)
     ) / sum(chances)

@@ -109,7 +109,7 @@ class TestEveryWalk:
             assert type(hop.node) is int
             assert 0 <= hop.node < graph.node_count
             if isinstance(walk, Jumping):
-                assert 0 <= hop.messages <= walk.longest
+                assert 0 <= hop.messages <= walk.max_hops
             else:
                 assert hop.messages == int(hop.node != node), "a token that stays costs nothing"
             if not isinstance(walk, Independent | Jumping):
@@ -177,7 +177,7 @@ def test_every_registered_walk_is_among_the_cases():
 
 def test_different_walks_differ():
     walks = [factory(6) for factory in WALKS.values()]
-    walks += [Weighted(importance_for(6) + 1), Jumping(longest=2), Jumping(stop=0.4)]
+    walks += [Weighted(importance_for(6) + 1), Jumping(max_hops=2), Jumping(stop_probability=0.4)]
     for a, b in itertools.combinations(walks, 2):
         assert a != b, (a, b)
     assert Weighted([1.0, 2.0]) != Weighted([1.0, 2.0], laziness=0.1)

@@ -113,7 +113,7 @@ def test_a_jump_costs_one_message_per_hop():
 @pytest.mark.parametrize("stop", [1e-12, 0.5, 1.0])
 def test_jumps_that_stop_hop_by_hop_have_their_lengths(stop, longest):
     """P(r) = stop_r Π (1 − stop_h) over the hops before, even where the last are impossible."""
-    walk = Jumping(Uniform(), stop=stop, longest=longest)
+    walk = Jumping(Uniform(), stop_probability=stop, max_hops=longest)
     stops = walk.stops
     assert stops[-1] == 1.0
     reached = np.cumprod(np.append(1.0, 1.0 - stops[:-1]))

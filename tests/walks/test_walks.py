@@ -179,8 +179,9 @@ class TestRefusals:
 
     @pytest.mark.parametrize(
         ("name", "value"),
-        [("probability", 0.0), ("probability", 1.0), ("stop", 0.0), ("stop", 1.1), ("longest", 0),
-         ("longest", 3.0), ("longest", 2.5), ("longest", "3")],
+        [("probability", 0.0), ("probability", 1.0), ("stop_probability", 0.0),
+         ("stop_probability", 1.1), ("max_hops", 0), ("max_hops", 3.0), ("max_hops", 2.5),
+         ("max_hops", "3")],
     )  # fmt: skip
     def test_jumps(self, name, value):
         with pytest.raises(ValueError, match=name):

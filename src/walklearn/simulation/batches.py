@@ -106,7 +106,7 @@ class Batch(ABC):
 class WalkBatch(Batch):
     """Replicates of a walk. Each draws its own releases, unless the walk is already bound.
 
-    Tokens start at `starts` with its update counts, by default at a uniform node with a new model.
+    Tokens start at `starts` with its update counts, by default at a random node with a new model.
     `mean` is the mean importance that scales gradients: "exact" or "estimated".
     """
 

@@ -96,10 +96,12 @@ class Runner:
     def _checked_metrics(self, w: Array) -> Mapping[str, float]:
         """Return the metrics that the objective defines, checked."""
         metrics: Mapping[str, float] = self.setting.objective.metrics(w)
-        is_dict = isinstance(metrics, Mapping) and set(metrics) == (
+        has_fixed_names = isinstance(metrics, Mapping) and set(metrics) == (
             self.metric_names or set(metrics)
         )
-        if not is_dict or any(np.ndim(number) or number is None for number in metrics.values()):
+        if not has_fixed_names or any(
+            np.ndim(number) or number is None for number in metrics.values()
+        ):
             raise TypeError(
                 f"metrics of {self.setting.objective!r} must return a dict of numbers, always with "
                 f"the same names, got {metrics!r}."

@@ -154,13 +154,13 @@ def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[
         < SHORT_RUN_NUMBERS
     )
     workers = cores or (1 if is_short else usable_cores())
-    largest = min(_largest_batch(runner), -(-count // workers))
-    starts = iter(range(0, count, largest))  # shared by all threads: each takes the next batch
+    batch_size = min(_max_batch_size(runner), -(-count // workers))
+    starts = iter(range(0, count, batch_size))  # shared by all threads: each takes the next batch
 
-    def work() -> None:
+    def run_next_batches() -> None:
         try:
             for first in starts:
-                runner.run(batch_class, first, min(first + largest, count), bar)
+                runner.run(batch_class, first, min(first + batch_size, count), bar)
         except BaseException:
             list(starts)  # exhaust it, to stop the other threads
             runner.stop.set()
@@ -168,13 +168,15 @@ def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[
 
     # This thread works too. Otherwise a new thread might start on the core that it still occupies.
     with ThreadPoolExecutor(max(1, workers - 1)) as pool:
-        futures = [pool.submit(work) for _ in range(min(workers, -(-count // largest)) - 1)]
-        work()
+        futures = [
+            pool.submit(run_next_batches) for _ in range(min(workers, -(-count // batch_size)) - 1)
+        ]
+        run_next_batches()
         for future in futures:
             future.result()
 
 
-def _largest_batch(runner: Runner) -> int:
+def _max_batch_size(runner: Runner) -> int:
     """Return the largest number of replicates of a batch; for gossip it is 1.
 
     Private walks, streams of nodes and updates with memory need a table per replicate.

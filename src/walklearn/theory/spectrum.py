@@ -79,7 +79,11 @@ def spectrum_of(
     if P is None:
         return exact_spectrum(np.nan, np.nan, "unknown")
     π = walk.stationary(graph, problem)
-    return reversible(P, π, graph.is_bipartite) if walk.reversible else irreversible(P, π)
+    return (
+        reversible_spectrum(P, π, graph.is_bipartite)
+        if walk.reversible
+        else irreversible_spectrum(P, π)
+    )
 
 
 def exact_spectrum(gap_2: float, gap_N: float, method: Method) -> Spectrum:
@@ -142,7 +146,9 @@ _FORMULAS: dict[object, Callable[..., tuple[float, float]]] = {
 }
 
 
-def reversible(P: SparseMatrix, π: Vector, is_bipartite: bool, limit: float = math.inf) -> Spectrum:
+def reversible_spectrum(
+    P: SparseMatrix, π: Vector, is_bipartite: bool, limit: float = math.inf
+) -> Spectrum:
     """Return the spectrum of a reversible matrix, within a budget of products with P."""
     products = int(min(limit, MAX_PRODUCTS, MAX_WORK / (P.nnz + 10 * π.size)))
     stay_probabilities = P.diagonal()
@@ -151,9 +157,12 @@ def reversible(P: SparseMatrix, π: Vector, is_bipartite: bool, limit: float = m
         gap_N = (0.0, 0.0)  # period 2: the last eigenvalue is −1
     has_converged = gap_2[0] == gap_2[1] and gap_N[0] == gap_N[1]
     if gap_2[0] < gap_2[1]:
-        gap_2 = (min(gap_2[1], poincare(P, π)), gap_2[1])
+        gap_2 = (min(gap_2[1], poincare_bound(P, π)), gap_2[1])
     if gap_N[0] < gap_N[1]:
-        gap_N = (min(gap_N[1], max(2 * float(stay_probabilities.min()), odd_paths(P, π))), gap_N[1])
+        gap_N = (
+            min(gap_N[1], max(2 * float(stay_probabilities.min()), odd_path_bound(P, π))),
+            gap_N[1],
+        )
     return Spectrum(gap_2, gap_N, "eigenvalues" if has_converged else "bound")
 
 
@@ -210,7 +219,7 @@ def _lanczos(multiply: Callable[[Vector], Vector], size: int, products: int) -> 
 
 
 def _dot(first: Vector, second: Vector) -> float:
-    """Return one · other without the threads of BLAS, which are slower here."""
+    """Return first · second without the threads of BLAS, which are slower here."""
     return float(np.einsum("i,i->", first, second))
 
 
@@ -227,7 +236,7 @@ def _ritz(
     return float(θ[0]), β * abs(float(vectors[-1, 0]))
 
 
-def irreversible(P: SparseMatrix, π: Vector) -> Spectrum:
+def irreversible_spectrum(P: SparseMatrix, π: Vector) -> Spectrum:
     """Return 1 − |λ| for the second largest modulus; P − 1πᵀ has eigenvalue 0 instead of 1."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
@@ -244,7 +253,7 @@ def irreversible(P: SparseMatrix, π: Vector) -> Spectrum:
     return exact_spectrum(distance, distance, "eigenvalues")
 
 
-def poincare(P: SparseMatrix, π: Vector) -> float:
+def poincare_bound(P: SparseMatrix, π: Vector) -> float:
     """Return a lower bound of 1 − λ_2 by the paths of a breadth-first tree.
 
     For the edge from a node to its parent, let m be the mass of the node's subtree, A the sum of π
@@ -264,7 +273,7 @@ def poincare(P: SparseMatrix, π: Vector) -> float:
     return float((Q / load).min())
 
 
-def odd_paths(P: SparseMatrix, π: Vector) -> float:
+def odd_path_bound(P: SparseMatrix, π: Vector) -> float:
     """Return a lower bound of 1 + λ_N; 0 if no node ever stays.
 
     Its paths lead from each x to the nearest node that stays often, and back.
@@ -297,10 +306,10 @@ def _central_tree(P: SparseMatrix) -> tuple[int, NDArray[np.intp]]:
     """
     from scipy.sparse.csgraph import breadth_first_order
 
-    edge = int(breadth_first_order(P, 0)[0][-1])
-    order, parent = breadth_first_order(P, edge)
+    far_node = int(breadth_first_order(P, 0)[0][-1])
+    order, parent = breadth_first_order(P, far_node)
     path = [int(order[-1])]
-    while path[-1] != edge:
+    while path[-1] != far_node:
         path.append(int(parent[path[-1]]))
     root = path[len(path) // 2]
     parent = breadth_first_order(P, root)[1].astype(np.intp)

@@ -34,15 +34,15 @@ class Jumping(ComposedWalk):
         The walk between jumps; by default `Weighted()`.
     probability
         The probability of a jump.
-    stop
+    stop_probability
         The parameter of the geometric distribution of r.
-    longest
+    max_hops
         The largest r.
 
     Examples
     --------
     >>> from walklearn import walks
-    >>> Jumping(walks.Uniform(), probability=0.2).longest
+    >>> Jumping(walks.Uniform(), probability=0.2).max_hops
     3
     """
 
@@ -52,15 +52,15 @@ class Jumping(ComposedWalk):
     is_biased: ClassVar[bool] = True
     walk: Metropolis = field(default_factory=Weighted)
     probability: float = 0.1
-    stop: float = 0.5
-    longest: int = 3
+    stop_probability: float = 0.5
+    max_hops: int = 3
     reversible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("probability", self.probability, above=0.0, below=1.0)
-        check_number("stop", self.stop, above=0.0, maximum=1.0)
-        object.__setattr__(self, "longest", check_whole("longest", self.longest))
+        check_number("stop_probability", self.stop_probability, above=0.0, maximum=1.0)
+        object.__setattr__(self, "max_hops", check_whole("max_hops", self.max_hops))
 
     @property
     def disclosure(self) -> Disclosure | None:
@@ -70,19 +70,19 @@ class Jumping(ComposedWalk):
     @property
     def draws(self) -> int:
         """One per hop of a jump, or the draws of the inner walk; the first one chooses."""
-        return max(self.longest, self.walk.draws)
+        return max(self.max_hops, self.walk.draws)
 
     @property
     def lengths(self) -> Vector:
-        """The probabilities of a jump of 1, 2, …, `longest` hops."""
-        weights = self.stop * (1.0 - self.stop) ** np.arange(self.longest)
+        """The probabilities of a jump of 1, 2, …, `max_hops` hops."""
+        weights = self.stop_probability * (1.0 - self.stop_probability) ** np.arange(self.max_hops)
         return np.asarray(weights / weights.sum())
 
     @property
     def stops(self) -> Vector:
-        """The probabilities that a jump ends after 1, 2, …, `longest` hops."""
+        """The probabilities that a jump ends after 1, 2, …, `max_hops` hops."""
         tail_sums = np.cumsum(self.lengths[::-1])[::-1]
-        return np.divide(self.lengths, tail_sums, out=np.ones(self.longest), where=tail_sums > 0.0)
+        return np.divide(self.lengths, tail_sums, out=np.ones(self.max_hops), where=tail_sums > 0.0)
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Jump with `probability`, otherwise hop like the inner walk."""
@@ -103,7 +103,7 @@ class Jumping(ComposedWalk):
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return (1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.
 
-        Its entries connect nodes up to `longest` hops apart, so it is dense on a small world.
+        Its entries connect nodes up to `max_hops` hops apart, so it is dense on a small world.
         """
         from scipy.sparse import csr_array
 

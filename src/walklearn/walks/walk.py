@@ -25,7 +25,7 @@ from walklearn.walks.view import Hop, View
 # One generator for all nodes, or one for each.
 Generators = np.random.Generator | Sequence[np.random.Generator]
 
-READ_OBJECTIVE = (
+METHODS_WITH_OBJECTIVE = (
     "announce", "bind", "divisors", "gradient_scale", "sample_release", "stationary",
     "_announce_all", "_importance", "_own_importance",
 )  # fmt: skip
@@ -205,7 +205,9 @@ class Walk(Part):
     @property
     def disclosure_is_known(self) -> bool:
         """True if `disclosure` covers all methods that read the objective."""
-        return self.disclosure is not None and is_current(type(self), "disclosure", *READ_OBJECTIVE)
+        return self.disclosure is not None and is_current(
+            type(self), "disclosure", *METHODS_WITH_OBJECTIVE
+        )
 
     @property
     def is_private(self) -> bool:
