@@ -327,15 +327,15 @@ def public_lengths(rows: Rows, schema: Schema, options: dict[str, Any]) -> dict[
         owner = f", or use it as --node-column {quote(text[0])}" if rows.nodes is None else ""
         raise ValueError(
             f"privacy needs public categories of {join_names(text)}, and those in the data would "
-            f"leak. Declare all possible ones, such as --categories {quote(f'{text[0]}=a,b,c')} or in "
-            f"a --schema file; or leave the column out with --drop {quote(text[0])}{owner}."
+            f"leak. Declare all possible ones, such as --categories {quote(f'{text[0]}=a,b,c')} or "
+            f"in a --schema file; or leave the column out with --drop {quote(text[0])}{owner}."
         )
     if bound is None and length is None and undeclared:
         raise ValueError(
             f"privacy needs a public scale of {join_names(undeclared)}, and one from the data "
             f"would leak. Declare it, such as --scale {quote(f'{undeclared[0]}=50,20')} (typical "
-            "centre and spread; '*' for all columns), as a --range, or in a --schema file (`walklearn "
-            "schema` writes a template); or pass --feature-bound."
+            "centre and spread; '*' for all columns), as a --range, or in a --schema file "
+            "(`walklearn schema` writes a template); or pass --feature-bound."
         )
     if options["task"] == "auto":
         raise ValueError(
