@@ -420,7 +420,7 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
     "other protection in a later call": (
         lambda: fit(steps=3, walk="weighted").set_params(epsilon=3.0, delta=1e-5, row_length=1.0)
         .partial_fit(X, Y),
-        "what is protected, and the public facts that it rests on, must be the same in every "
+        "the protection and its public facts must be the same in every "
         "call. Keep those of the first call, or start with a new estimator."),
 }  # fmt: skip
 

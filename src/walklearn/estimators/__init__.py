@@ -1,7 +1,7 @@
 """scikit-learn estimators that are trained by a model that walks over a graph.
 
-`RandomWalkClassifier` and `RandomWalkRegressor` fit a linear model as a network without a server
-would: rows belong to nodes, and a token carries the model between neighbours. They work with
+`RandomWalkClassifier` and `RandomWalkRegressor` fit a linear model in the way of a network without
+a server: rows belong to nodes, and a token carries the model between neighbours. They work with
 pipelines, grid search, cross-validation and pandas.
 
 >>> from sklearn.datasets import load_iris

@@ -1,8 +1,8 @@
 """MLflow runs of fits: parameters, trace and ledger.
 
-If something is claimed to be protected, the losses of a walk and the scores on its rows were
-computed from private rows, and ε does not cover them. MLflow then gets only the facts in the
-model's directory, which can be published, unless the owner asks for more.
+If a fit has a privacy claim, ε does not cover its losses and the scores on its rows, which are
+computed from private rows. MLflow then gets only the facts in the model's directory, which can be
+published, unless `owners_too` is True.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class MlflowCallback:
         package("mlflow", "mlflow", "tracking needs")  # an error before the walk, not after it
 
     def __call__(self, updates: int, loss: float) -> None:
-        """Ignore the loss: only the end of the walk shows if it may be logged."""
+        """Ignore the loss during the walk: only the fitted estimator tells if it may be logged."""
 
     def fitted(self, estimator: Any, scores: Mapping[str, float] | None = None) -> Logged | None:
         """Log a fitted estimator, with further scores on its rows; a failure is a warning."""

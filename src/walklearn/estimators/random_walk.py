@@ -1,7 +1,7 @@
 """Parameters, attributes and methods of the estimators.
 
-The parameters become a request (`fitting.request`), the rows a problem and a plan, the token walks
-(`fitting.training`), and the results become attributes in the units of the given rows.
+`fitting.request` reads the parameters, and `fitting.training` makes a problem and a plan and runs
+the walk. The results become attributes of the estimator, in the units of the given rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Array = NDArray[Any]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomWalk(BaseEstimator):
-    """Base of the estimators: a linear model that learns at each node that its token visits.
+    """Base of the estimators: a linear model, updated at each node that its token visits.
 
     Rows may be sparse (any SciPy format) and stay sparse: an update then costs as many operations
     as its rows have nonzero entries (in a `Box` all). `trace_` and `clipped_rows_` are computed
@@ -51,9 +51,9 @@ class RandomWalk(BaseEstimator):
     Parameters
     ----------
     graph
-        Communication graph: a name ("erdos-renyi", …), which is drawn with a node for each name in
-        `nodes`, a `Graph`, a networkx or igraph graph, a SciPy adjacency, or the path of an edge
-        list.
+        Communication graph: the name of a family ("erdos-renyi", …), from which a graph is drawn
+        with one node per distinct value in `nodes`; a `Graph`; a networkx or igraph graph; a SciPy
+        adjacency matrix; or the path of an edge list.
     walk
         "uniform" (nodes disclose only their degrees to neighbours), "weighted" (visits, and steps
         of "sgd", follow L_i, which the nodes disclose), "simple", or a walk such as
@@ -94,15 +94,15 @@ class RandomWalk(BaseEstimator):
         counts the same.
     target_centre, target_spread
         A regressor's public typical target, and the typical deviation from it. A protected model
-        needs them, here or in the schema under the name of y (a column of a data frame): it is
-        trained on (y − target_centre) / target_spread, cut at ±3, and losses in `trace_` are in
-        these units. They are folded into `coef_` and `intercept_`.
+        needs them, here or in the schema under the name of y (a column of a data frame). It is
+        trained on (y − target_centre) / target_spread, cut off at ±3, and losses in `trace_` are in
+        these units; `coef_` and `intercept_` predict y itself.
     mechanism
         The mechanism for L_i if model="in the clear": a name in `privacy.MECHANISMS`. None
         chooses the one with the smallest error, and the uniform walk if none is worth its cost.
     model_privacy
-        A `ModelNoise`: clipping, noise and a cap on the contributions of a node. It excludes
-        epsilon, from which one follows; its ε is computed at `delta`, or 1e-5.
+        Your own `ModelNoise`: clip, noise and a cap on the contributions of a node. Leave epsilon
+        out then. Its ε is reported at `delta`, or at 1e-5.
     steps
         The number of updates. By default "saga" continues until the known gradient is at most
         `tol` · penalty · ‖w‖ for a whole round of the network, and "sgd" until doubling the walk
@@ -316,11 +316,11 @@ class RandomWalk(BaseEstimator):
         return model_of(self, encoding, target)
 
     def resume_from(self, model: Model) -> Self:
-        """Let the next `fit` start from a saved model, and from the number of its updates.
+        """Let the next `fit` start from a saved model and its number of updates.
 
         The model must come from the same columns, classes and parameters. `steps` and `max_steps`
-        count from there. A private training cannot be resumed, because a model does not contain the
-        contributions of each node. Within one process `warm_start` does the same.
+        count only the new updates. A private training cannot be resumed, because a model does not
+        store the contributions of each node. Within one process, use `warm_start` instead.
 
         Examples
         --------
@@ -341,9 +341,9 @@ class RandomWalk(BaseEstimator):
         nodes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> PreparedFit:
-        """Check the rows and resolve the plan of a fit, but draw and spend nothing.
+        """Check the rows and resolve the plan of a fit, without drawing or spending anything.
 
-        `run` runs it. `walklearn train` charges the owner's record between the two steps.
+        `run` runs the prepared fit. `walklearn train` charges the owner's record in between.
         """
         resumes = self.warm_start and hasattr(self, "_state")
         return self._prepare(X, y, nodes, sample_weight, resumes)
@@ -355,7 +355,7 @@ class RandomWalk(BaseEstimator):
         return new
 
     def run(self, prepared: PreparedFit) -> Self:
-        """Let the token walk as prepared, and keep the result."""
+        """Run the walk of a prepared fit, and set the fitted attributes."""
         if prepared.request.predicts_numbers != self._predicts_numbers:
             raise ValueError(f"this fit was prepared by another class than {type(self).__name__}.")
         result = train(prepared, self.callback)
@@ -405,7 +405,7 @@ class RandomWalk(BaseEstimator):
         return prepare(request, rows, state, self.random_state, partial)
 
     def _set_attributes(self, result: FitResult) -> None:
-        """Keep the result of a walk, in the units that the rows were given in."""
+        """Set the fitted attributes, in the units of the given rows."""
         prepared, setting, token = result.prepared, result.setting, result.walk.token.token
         assert prepared.plan.encoding is not None
         plan, update, units = prepared.plan, setting.update, prepared.plan.encoding

@@ -43,9 +43,9 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
     ) -> Self:
         """Continue the walk over new rows with "sgd"; the token keeps w, w̄ and k.
 
-        A call makes `steps` updates, by default five for each node with new rows (under privacy one
-        for each node). By default the average over the last half of all updates so far predicts.
-        Releases of the new rows are charged in the ledger once more.
+        A call makes `steps` updates, by default five per node with new rows (one per node if
+        something is private). By default, predictions use the average over the last half of all
+        updates so far. The ledger charges each call for the releases of its rows.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class RandomWalkRegressor(RegressorMixin, RandomWalk):
 
 
 def _check_numbers(y: Any) -> None:
-    """Raise an error that names a target that is a word; scikit-learn's has NumPy's terms."""
+    """Raise an error that names the first text in y; scikit-learn's error is less clear."""
     if np.asarray(y).dtype.kind in "biuf":
         return
     for number, target in enumerate(np.asarray(y, dtype=object).ravel()):

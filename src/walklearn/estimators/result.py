@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def trace_of(estimator: RandomWalk, result: FitResult) -> Trace:
-    """Return the trace of a fit: values, messages and models; w* is unknown, so no errors."""
+    """Return the trace of a fit: values, messages and models, but no distances to w*."""
     setting, prepared, seeds = result.setting, result.prepared, result.prepared.seeds
     problem, walk, graph = setting.objective, setting.walk, prepared.plan.graph
     release, counts = walk.innermost.release, result.walk.contributions
@@ -99,7 +99,7 @@ def model_of(
 
 
 def row_facts(estimator: RandomWalk) -> dict[str, Any]:
-    """Return results that depend on the rows and are in no ledger; they must not be published."""
+    """Return results that depend on the rows and that no ledger covers: do not publish them."""
     trace = estimator.trace_
     value = trace.value if trace.spec["average"] == "none" else trace.average_value
     return {"rows": trace.spec["problem"]["rows"], "loss": float(value[0, -1])}

@@ -1,13 +1,13 @@
-"""Convergence of a walk with memory: the token knows the gradient of f, and it is close to 0.
+"""Convergence test of a walk with memory: the gradient of f that the token carries is near 0.
 
-The token carries ∇f as far as it is known, s/n + λw. The walk has converged if the part of it that
-does not lead out of W is at most
+The token carries an estimate of ∇f, s/n + λw, where s is the sum of the stored gradients. Each of
+these is as old as the last visit of its node. The walk has converged if the estimate, without the
+part that leads out of W, is at most
 
     tolerance · λ · ‖w‖
 
-and has been so while every node was visited once more: s consists of gradients as old as the last
-visit of each node. Then ‖w − w*‖ ≤ ‖∇f‖/λ is about `tolerance` of ‖w‖. Without a penalty there is
-no such λ, and a thousandth of the curvature L̂ replaces it.
+at every check since each node was visited once more. Then ‖w − w*‖ ≤ ‖∇f‖/λ is about `tolerance`
+times ‖w‖. Without a penalty, a thousandth of the curvature L̂ takes the place of λ.
 
 >>> import numpy as np
 >>> from walklearn.objectives import Problem
@@ -33,11 +33,11 @@ from walklearn.simulation.batches import WalkBatch
 
 Array = NDArray[Any]
 
-# A check costs as much as some hundred hops. The hops between two checks are therefore at least
-# MIN_HOPS, the number of nodes, and a share of all hops so far, by which a walk may be too long.
-MIN_HOPS, SHARE = 500, 1 / 16
-FLAT = 1e-3  # of L̂: replaces λ if there is no penalty
-ROUNDING = 1e-10  # of the first known gradient: w* may be 0
+# A check costs as much as some hundred hops, so checks are rare: the next one is after MIN_HOPS
+# hops, or one per node, or this share of all hops so far, whichever is most.
+MIN_HOPS, HOP_SHARE = 500, 1 / 16
+CURVATURE_SHARE = 1e-3  # of L̂, which replaces λ if there is no penalty
+ROUNDING = 1e-10  # of the first gradient; without it a walk to w* = 0 would never end
 
 
 def remaining_gradient(problem: Problem, model: Array, gradient: Array, curvature: float) -> float:
@@ -60,7 +60,7 @@ class Convergence:
     def hops(batch: WalkBatch) -> int:
         """Return the number of updates before the next check."""
         nodes, so_far = int(batch.objective.nodes), int(batch.visits.sum())
-        return max(MIN_HOPS, nodes, int(SHARE * so_far))
+        return max(MIN_HOPS, nodes, int(HOP_SHARE * so_far))
 
     def is_reached(self, batch: WalkBatch) -> bool:
         """Return True if the gradient was small at all checks since every node was visited."""
@@ -73,7 +73,7 @@ class Convergence:
         remains = remaining_gradient(problem, model, gradient, curvature)
         if self._rounding is None:
             self._rounding = ROUNDING * remains
-        strength = problem.penalty or FLAT * curvature
+        strength = problem.penalty or CURVATURE_SHARE * curvature
         tolerated = self.tolerance * strength * float(np.linalg.norm(model)) + self._rounding
         self.ratio = remains / tolerated if tolerated else float(remains > 0)
         if self.ratio > 1.0:

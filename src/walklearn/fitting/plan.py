@@ -63,7 +63,7 @@ class Reason(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of what is asked for, and the noise-to-signal ratio that it leads to."""
+    """A change of the request, and the noise-to-signal ratio that would follow."""
 
     change: str
     noise_to_signal: float
@@ -81,7 +81,7 @@ class FitPlan:
     graph
         The graph that the token walks on.
     walk
-        The rule for the next node, with the mechanism that protects its disclosures, undrawn.
+        The rule for the next node. Its disclosures are protected by its mechanism, but not drawn.
     update
         The rule for the token; None for `Sgd` with a step that `bind` computes from disclosures.
     privacy
@@ -97,12 +97,12 @@ class FitPlan:
     reasons
         A reason for each choice.
     budget_plan, comparison
-        The split of the total, and the mechanisms for L_i, if one was chosen by its error.
+        The split of the total, and the comparison of mechanisms if the plan chose one by its error.
     encoding, seeded, earlier
-        The units of training; True if noise comes from a seed and protects nobody; the ledger of
-        earlier calls. An estimator adds them.
+        Added by an estimator: the units of training; True if noise comes from a seed and protects
+        nobody; the ledger of earlier calls.
     steps_asked
-        The number of updates and its maximum that were asked for.
+        The requested number of updates and its requested maximum.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class FitPlan:
 
     @cached_property
     def protects_nobody(self) -> bool:
-        """True if there is noise, and everybody can draw it again."""
+        """True if the noise comes from a seed, so that everybody can draw it again."""
         return self.ledger().has_seeded_noise
 
     @property
@@ -168,12 +168,12 @@ class FitPlan:
 
     @property
     def laziness(self) -> float:
-        """The probability of staying put before anything is proposed."""
+        """The probability that the token stays put instead of proposing a neighbour."""
         return float(getattr(self.walk.innermost, "laziness", 0.0))
 
     @property
     def step_size(self) -> StepSize | None:
-        """The step of the paper's update; None if the update finds it, or `bind` does."""
+        """The step of the paper's update; None if the update or `bind` computes it."""
         return getattr(self.update, "step_size", None)
 
     @property
@@ -186,7 +186,7 @@ class FitPlan:
 
         If the walk discloses L_i by a mechanism, this draws the release, which costs its share of
         ε: bind once, and reuse the setting. generator: the source of the release; None for the
-        entropy of the operating system. `updates` of the setting are 0 until convergence.
+        entropy of the operating system. `updates` of the setting is 0 for a walk until convergence.
 
         Examples
         --------
@@ -247,12 +247,12 @@ class FitPlan:
             total = self.budget_plan
             budget = None if total is None else (total.epsilon, total.delta)
             ledger = Ledger(nodes, budget, self.seeded)
-        if mechanism is not None:  # nodes that released L_i earlier pay again
+        if mechanism is not None:  # a node that released L_i in an earlier call pays again
             ledger.charge("importance", mechanism, again=True)
         elif reveals_rows(self.walk):
             ledger.record_unprotected("importance")
-        # The cap is charged for any number of visits: an observer of the tokens may choose when to
-        # stop, so that the price of the visits so far would not hold.
+        # The whole cap is charged, not the visits so far: an observer may choose when to stop, and
+        # then a price for a number of visits that depends on the walk would not hold.
         if self.noise is None:
             ledger.record_unprotected("model")
         elif charged < nodes:
@@ -307,7 +307,7 @@ class FitPlan:
         changes = []
         for change, (privacy, public) in trials.items():
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # these claims are not made
+                warnings.simplefilter("ignore")  # nobody makes the claims of these trials
                 budget_plan = plan_budget(
                     privacy, public, self.loss, intercept=self.intercept, penalty=self.penalty,
                     aggregate=self.aggregate, reveals_rows=self.budget_plan.constants is not None,
@@ -378,7 +378,7 @@ class FitPlan:
             del content[name]
         content |= {"walk": self.walk, "update": self.update}
         if self.budget.asks:
-            content["budget"] = replace(self.budget, mechanism=None)  # the walk has the chosen one
+            content["budget"] = replace(self.budget, mechanism=None)  # the walk has the mechanism
         else:
             del content["row_length"]  # it matters for noise only
         content = {name: _rounded(value) for name, value in content.items()}
@@ -390,7 +390,7 @@ class FitPlan:
         """Return the choices as a table of two columns of text."""
         step = self.step_size
         if step is None:
-            steps = "from what the nodes disclose" if self.update is None else "found on the way"
+            steps = "from the disclosed L_i" if self.update is None else "found during the walk"
         else:
             steps = f"{step.constant:.3g}" + (f" / k^{step.exponent:g}" if step.exponent else "")
         undisclosed = IN_THE_CLEAR if reveals_rows(self.walk) else "not disclosed"
@@ -414,12 +414,12 @@ class FitPlan:
         ]
 
     def advice(self) -> list[str]:
-        """Return sentences on the noise-to-signal ratio and on what to change first."""
+        """Return sentences on the noise-to-signal ratio and on the most useful changes."""
         if self.budget_plan is None:
             return []
         lines, changes = [about_noise(self.budget_plan)], self.changes()
         if changes:
-            lines.append("Change first: " + ", then ".join(map(str, changes)) + ".")
+            lines.append("Most useful changes: " + ", then ".join(map(str, changes)) + ".")
         return lines
 
     @property
@@ -453,16 +453,16 @@ def _extended(earlier: Ledger, nodes: int, simulated: bool) -> Ledger:
 def released(
     walk: Walk, objective: Any, graph: Graph, generator: np.random.Generator | None
 ) -> Walk:
-    """Return the walk with the disclosures of the nodes; every call draws and pays anew.
+    """Return the walk with the disclosures of the nodes; each call draws and costs again.
 
-    Repeating a release for equal rows would disclose that they are equal.
+    The same release for equal rows would reveal that they are equal.
     """
     draw = draw_walk if walk.has_random_announcements else type(walk).sample_release
     return draw(walk, graph, objective, generator)
 
 
 def noise_length(noise: ModelNoise | None, size: int) -> float:
-    """Return the expected length of the noise that one contribution brings, 0 without noise."""
+    """Return the expected norm of the noise of one contribution; 0 without noise."""
     return 0.0 if noise is None else noise.standard_deviation * math.sqrt(size)
 
 

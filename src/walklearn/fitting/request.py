@@ -1,7 +1,7 @@
-"""The settings of a fit, checked once and read once.
+"""The settings of a fit, which are checked once.
 
-A `random_state` makes everything repeatable, also the releases: they then protect nobody, and the
-ledger says "simulated". Without one the releases come from the operating system's entropy.
+A `random_state` makes a fit reproducible, including its releases: they then protect nobody, and the
+ledger says "simulated". Without it, releases come from the operating system's entropy.
 
 >>> seeds_of(7, call=0).walk.spawn_key, seeds_of(None, call=0).simulated
 ((0, 1), False)
@@ -45,11 +45,11 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 class FitRequest:
     """The settings of a fit, independent of the rows.
 
-    walk: without laziness if `laziness` is None, which chooses it by the graph. privacy: with the
-    bound on the length of a row that the columns declare; feature_bound: the bound that rows are
-    shortened to. columns: those of X as the schema declares them; None without a schema.
-    target: the public centre and spread of a target that is a number; None if there is none.
-    is_private: True if something is protected; then nothing unprotected may depend on the rows.
+    laziness: None to choose it by the graph. privacy: its feature_bound includes the bound that
+    the columns declare; feature_bound: the bound to which rows are shortened. columns: the columns
+    of X as the schema declares them; None without a schema. target: the public centre and spread
+    of a numeric target. is_private: True if something is protected; then nothing unprotected may
+    depend on the rows.
     """
 
     walk: Walk
@@ -85,9 +85,9 @@ class FitRequest:
         target: str | None,
         predicts_numbers: bool,
     ) -> FitRequest:
-        """Read the parameters of an estimator; a `ValueError` says which of them is wrong.
+        """Read the parameters of an estimator; a `ValueError` names the wrong parameter.
 
-        columns: the names of the columns of X. target: the name of a target that is a number.
+        columns: the names of the columns of X. target: the name of a numeric target.
         """
         given = {
             name: value.item() if isinstance(value, np.generic) else value
@@ -113,7 +113,7 @@ class FitRequest:
             )
         privacy = replace(privacy, feature_bound=lengths["feature_bound"])
         walk = walk_of(given["walk"], given["laziness"], privacy.covers_constants_alone)
-        # A walk may hold what the nodes released before.
+        # A walk may contain earlier releases of the nodes.
         private = privacy.asks or walk.is_private or mechanism_of(walk) is not None
         if private:
             check_scale(walk)
@@ -135,7 +135,7 @@ class FitRequest:
 
     @property
     def terms(self) -> tuple[Any, ...]:
-        """The protection and the public facts that it rests on. Later calls must keep them."""
+        """The protection and the public facts it depends on, which later calls must not change."""
         facts = self.row_length, self.total_rows, self.intercept, self.target
         return self.privacy, mechanism_of(self.walk), facts
 
@@ -145,8 +145,8 @@ def walk_of(
 ) -> Walk:
     """Return the walk with this name, or the walk itself.
 
-    "auto" is the uniform walk, which discloses degrees only. If ε covers the constants L_i alone,
-    it is the weighted walk.
+    "auto" is the uniform walk, which discloses only degrees, or the weighted walk if ε covers only
+    the constants L_i.
     """
     if isinstance(walk, Walk):
         if laziness:
@@ -197,9 +197,9 @@ def _check_standardise(standardise: Any, schema: Schema | None, is_private: bool
 def _target_scale(
     given: Mapping[str, Any], schema: Schema | None, target: str | None, predicts_numbers: bool
 ) -> TargetScale | None:
-    """Return the public centre and spread of the target; None if they are not given.
+    """Return the public centre and spread of the target; None if they are not declared.
 
-    Refuse half of a scale, a useless one, and noise for numbers without one.
+    Refuse a centre without a spread, a scale for classes, and private regression without a scale.
     """
     centre, spread = given["target_centre"], given["target_spread"]
     if (centre is None) != (spread is None):
@@ -229,7 +229,7 @@ def _target_scale(
 
 
 def _check_parameters(given: Mapping[str, Any]) -> None:
-    """Check each parameter for itself."""
+    """Check each parameter separately."""
     for name in ("steps", "max_steps", "batch"):
         if given[name] is not None:
             check_whole(name, given[name])
@@ -317,7 +317,7 @@ def seeds_of(random_state: Any, call: int) -> Seeds:
 def loss_of(loss: Any, classes: int | None) -> Loss:
     """Return the loss for this number of classes, or for numbers if `classes` is None.
 
-    A loss of numbers also separates two classes, but only if it is given as an object.
+    A regression loss also separates two classes, but only if it is passed as an object.
     """
     numbers = classes is None
     takes, default = (("number",), "squared") if numbers else (("sign", "class"), "logistic")
@@ -345,7 +345,7 @@ def loss_of(loss: Any, classes: int | None) -> Loss:
 
 
 def check_cap(privacy: PrivacySettings, total_rows: float | None) -> None:
-    """Refuse a cap that cannot hide the number of rows of a node."""
+    """Refuse max_rows if it does not hide the number of rows of a node."""
     if privacy.max_rows is None or total_rows is not None:
         return
     if privacy.asks and privacy.unit == "rows":

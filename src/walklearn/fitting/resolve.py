@@ -5,10 +5,10 @@
 the whole budget. If the model is unprotected, ε covers the constants L_i alone, and the total is
 ε = ∞.
 
-If anything is private, no number computed from the rows may be revealed otherwise: not the units,
-not the step size, not the length of the walk. The number of rows of a node is public if the unit is
-a row, and hidden if it is the node. M is then a public number (`total_rows`), or every node counts
-the same ("node-mean").
+If anything is private, nothing else may reveal a number computed from the rows: not the units, not
+the step size, not the length of the walk. The number of rows of a node is public if the unit is a
+row, and hidden if the unit is the node. In that case the total M is a public number (`total_rows`),
+or all nodes have equal weight ("node-mean").
 """
 
 from __future__ import annotations
@@ -106,16 +106,16 @@ def advise(
     loss, penalty
         The objective; a problem brings its own. The default loss is the logistic one.
     intercept
-        True if the model has an intercept, a further feature that is 1 in each row. The default
-        is True for public facts, which do not count it, and False for a problem, whose last column
-        it would be.
+        True if the model has an intercept. For public facts, which do not count it as a feature,
+        the default is True. For a problem the default is False; True means that its last column
+        is the intercept.
     laziness
         The probability that the token stays put; None chooses it by the spectral gap of the graph.
 
     Returns
     -------
     FitPlan
-        The plan, with its reasons and with what to change first.
+        The plan, with its reasons and the most useful changes.
 
     Examples
     --------
@@ -179,11 +179,10 @@ def resolve(
     before: FitPlan | None = None,
     partial: bool = False,
 ) -> FitPlan:
-    """Decide everything about a fit that can be decided before its first update.
+    """Return the plan of a fit: everything that can be decided before its first update.
 
-    problem: if the data are known; of private rows only public facts are used. before: the plan of
-    an earlier call, whose split of the total stays. partial: a call of partial_fit, one piece of a
-    stream.
+    problem: the data, if they are known; of private rows only public facts are used. before: the
+    plan of an earlier call, which fixes the split of the total. partial: True for partial_fit.
     """
     case = _Case(request, loss, facts, graph, problem, partial)
     privacy, walk = request.privacy, request.walk
@@ -212,7 +211,7 @@ def resolve(
     average: Any = request.average
     if not getattr(update, "average", update is None):
         average = "none"
-    elif average == "auto":  # the steps that ε allows are short: an average lags behind
+    elif average == "auto":  # with ε, steps are short, and an average lags behind the last model
         average = "tail" if privacy.epsilon is None or not privacy.protects_model else "none"
     stop = Stopping(
         steps=steps, max_steps=request.max_steps or max_steps(facts.nodes, converges),
@@ -246,7 +245,7 @@ class _Case:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def explain(self, choice: str, because: str) -> None:
-        """Note the reason for a choice."""
+        """Add the reason for a choice."""
         self.reasons[choice] = because
 
     def choose_walk(self, budget_plan: BudgetPlan | None) -> tuple[Walk, Comparison | None]:
@@ -260,8 +259,8 @@ class _Case:
         elif privacy.covers_constants_alone and request.is_auto_walk:
             because = "weighted, because ε is about the L_i that it discloses."
         elif request.is_auto_walk:
-            all_of_it = ", so that the whole budget goes to the model" * privacy.protects_model
-            because = f"uniform, which discloses only the degrees of the nodes{all_of_it}."
+            use = ", so that the whole budget goes to the model" * privacy.protects_model
+            because = f"uniform, which discloses only the degrees of the nodes{use}."
         walk = self.with_mechanism(walk, budget_plan, kind or "laplace")
         self.explain("walk", because)
         if request.laziness is None:
@@ -388,14 +387,14 @@ class _Case:
         return walk.with_innermost(replace(inner, privacy=mechanism, shrink=True))
 
     def choose_update(self, walk: Walk, budget_plan: BudgetPlan | None) -> Update | None:
-        """Return the update; None for `Sgd` with a step that depends on what the nodes disclose."""
+        """Return the update; None for `Sgd` with a step that depends on the nodes' disclosures."""
         request, chosen = self.request, self.request.update
         self.explain("step", "found by the update on its walk.")
         if chosen == "auto":
             if request.is_private:
                 because = "SGD, because memory would disclose gradients and curvature unprotected."
             elif self.partial:
-                because = "SGD, because rows come as a stream, and memory is for fixed rows."
+                because = "SGD, because rows come as a stream, and Saga needs fixed rows."
             elif request.step_size is not None or request.average in MEANS:
                 because = "SGD, because a step size or an average was asked for."
             else:
@@ -422,7 +421,7 @@ class _Case:
         return update
 
     def gradient_steps(self, walk: Walk, budget_plan: BudgetPlan | None) -> Update | None:
-        """Return `Sgd` with its step; None if that depends on what the nodes disclose."""
+        """Return `Sgd` with its step; None if the step depends on the nodes' disclosures."""
         request, loss, facts, problem = self.request, self.loss, self.facts, self.problem
         step: StepSize | None = None
         if request.step_size is not None:
@@ -468,9 +467,9 @@ class _Case:
                 if noise is not None:
                     steps = min(steps, noise.max_contributions * nodes // gradients)
             elif (allowed := max(1, budget_plan.updates // gradients)) > steps:
-                because = "as many as max_steps allows."
+                because = "the maximum that max_steps allows."
             else:
-                steps, because = allowed, "as many as the cap on contributions allows."
+                steps, because = allowed, "the maximum that the cap on contributions allows."
         self.explain("updates", because)
         return steps
 

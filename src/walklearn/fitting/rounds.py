@@ -1,9 +1,9 @@
 """Walks of a token until its loss stops improving, in rounds of doubling length.
 
-A round ends after n, 2n, 4n, … updates. Then f of the model is evaluated: the loss over all nodes'
-rows, which a token would collect on one more round of the network. The average that predicts is
-that of the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates: the average of the theorems includes
-the start, which it forgets slowly.
+Rounds end after n, 2n, 4n, … updates. Then f is evaluated over the rows of all nodes; in a network,
+a token would collect this loss on one more tour. The averaged model for prediction is the one of
+the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates. The average in the theorems also includes
+the start of the walk, whose weight falls only slowly.
 
 >>> Stopping(steps=None, max_steps=10_000, first=1000).rounds()
 [39, 78, 156, 312, 625, 1250, 2500, 5000, 10000]
@@ -33,9 +33,9 @@ Array = NDArray[Any]
 Average = Literal["tail", "all", "none"]
 
 NUMBERS_AT_ONCE = 1_000_000  # random numbers that are drawn at a time
-MARKS = 32  # positions in the last half of a stream where its average may start
-SLOWER = 500  # ratio of the reference's time to the kernels': limits the delay of Ctrl-C
-EARLY_ROUNDS = 32  # the first round, for plots, is this fraction of the shortest walk
+MARKS = 32  # positions in the last half of a stream from which its average may start
+SLOWER = 500  # time of the reference relative to the kernels; limits the delay of Ctrl-C
+EARLY_ROUNDS = 32  # the first round is 1/32 of the shortest walk, so that plots have early points
 MORE = "Raise max_steps or tol, use a larger penalty, or fix the number of updates with steps."
 
 
@@ -43,12 +43,12 @@ MORE = "Raise max_steps or tol, use a larger penalty, or fix the number of updat
 class Stopping:
     """The length of a walk: `steps` updates, or until it converges, but at most `max_steps`.
 
-    first: updates before the loss may count as converged. average: the model that predicts, the
-    average of the last round ("tail") or of the whole walk ("all"), or the last model ("none").
-    is_stream: True for a call of a stream, of `steps` updates; the "tail" is then the last half of
-    the whole stream.
+    first: the minimum of updates before the loss may count as converged. average: the model that
+    predicts, which is the average of the last round ("tail") or of the whole walk ("all"), or the
+    last model ("none"). is_stream: True for one call of partial_fit, with `steps` updates; the
+    "tail" is then the last half of all calls.
 
-    An update that converges ends the walk once it has converged (`convergence`), at any time.
+    With an update that converges to the minimiser, such as Saga, `convergence` ends the walk.
     """
 
     steps: int | None
@@ -81,10 +81,10 @@ class Snapshot(NamedTuple):
 class WalkResult:
     """The token of a walk, and snapshots of its rounds.
 
-    resumable: the token that a later call resumes, with the sums of the whole stream. marks: the
-    token wherever the last half of a stream may start. convergence: of an update that converges.
-    loss_at_zero, coverage: of a walk that ends by itself, the loss of zeros, and the share of the
-    network, by the stationary distribution, that the token visited in the last round.
+    resumable: the token from which a later call continues, with the sums of the whole stream.
+    marks: tokens at which the last half of a stream may start. convergence: the convergence test,
+    for an update that converges. loss_at_zero, coverage: for a walk until convergence, the loss of
+    a model of zeros, and the stationary probability of the nodes visited in the last round.
     """
 
     token: Position
@@ -115,11 +115,12 @@ def run_walk(
     draws_exactly: bool = False,
     marks: Sequence[Position] = (),
 ) -> WalkResult:
-    """Walk from a token, or from a new one, as `stopping` says.
+    """Run a walk from a token, or from a new one, until `stopping` ends it.
 
-    contributions: the earlier contributions of each node to the model. callback: called at the end
-    of each round with the updates so far and the loss. draws_exactly: noise on the model is drawn
-    exactly, from the operating system's entropy, and protects; otherwise from the streams.
+    contributions: the number of earlier contributions of each node to the model. callback: called
+    after each round with the number of updates and the loss. draws_exactly: True to draw the noise
+    on the model exactly, from the operating system's entropy; otherwise it comes from the streams
+    and protects nobody.
     """
     positions = None if token is None else [token]
     batch_class = ReleasedWalks if draws_exactly else batch_class_of(setting)
@@ -135,7 +136,7 @@ def run_walk(
         if setting.update.converges:
             result.convergence = Convergence(stopping.tolerance)
     stop = threading.Event()
-    with stop_on_interrupt(stop):  # also between two rounds
+    with stop_on_interrupt(stop):  # Ctrl-C may also come between two rounds
         for end in stopping.rounds():
             start, visits_before = position, batch.visits.copy()
             converged = _advance(batch, first + end, result.convergence, stop)
@@ -143,13 +144,13 @@ def run_walk(
             if result.interrupted and batch.iterations == first:
                 raise KeyboardInterrupt  # there is no result to keep
             if result.interrupted and batch.iterations == start.token.updates:
-                break  # between two rounds, everything is in the result
+                break  # interrupted between two rounds: the result is complete
             position = batch.positions[0]
             # The average of an interrupted round may be over very few updates.
             _average(batch, result, position, last_start if result.interrupted else start, stopping)
             last_start = start
             waiting.append(result.token)
-            # Without a need for each loss, several losses take fewer passes over the rows.
+            # If nobody needs the loss yet, evaluate several models in one pass over the rows.
             numbers = len(waiting) * setting.objective.size
             if until_convergence or callback is not None or numbers >= NUMBERS_AT_ONCE:
                 _evaluate(batch, result, waiting)
@@ -214,7 +215,7 @@ def _advance(
 def _average(
     batch: WalkBatch, result: WalkResult, now: Position, start: Position, stopping: Stopping
 ) -> None:
-    """Keep two tokens: one whose average predicts, and one to resume from."""
+    """Set the token whose average predicts, and the token from which a later call continues."""
     result.token = result.resumable = now
     if stopping.is_stream and stopping.average != "all":
         start, result.marks = _tail(result.marks, now)
@@ -224,9 +225,9 @@ def _average(
 
 
 def _tail(marks: list[Position], now: Position) -> tuple[Position, list[Position]]:
-    """Return the start of the last half of a stream, and the marks that a later one may start at.
+    """Return the start of the last half of a stream, and the marks for the halves of later calls.
 
-    It starts at the newest mark that is old enough, or at the first mark.
+    The start is the newest mark in the first half of the updates, or else the first mark.
     """
     updates = now.token.updates
     early = [mark for mark in marks if 2 * mark.token.updates <= updates]
@@ -238,7 +239,7 @@ def _tail(marks: list[Position], now: Position) -> tuple[Position, list[Position
 
 
 def _since(batch: WalkBatch, before: Position, now: Position) -> Position:
-    """Return the token with the average of its updates since then, if it carries one."""
+    """Return the token with the average of its updates since `before`, if it carries one."""
     arrays = batch.setting.update.with_average_since(before.token.update, now.token.update)
     return now._replace(token=now.token._replace(update=arrays))
 

@@ -1,8 +1,8 @@
 """A call of `fit` or `partial_fit`: preparation and training.
 
-`prepare` brings the rows to the units of training, shortens them if a public length is given,
-places them on the network, and resolves the plan. It draws and spends nothing. `train` runs the
-walk.
+`prepare` converts the rows to the units of training, shortens them to a public bound if there is
+one, places them on the network, and resolves the plan. It draws no noise and spends no ε. `train`
+runs the walk.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MANY_FEATURES = 1000
 
 
 class FitInput(NamedTuple):
-    """The input of a call: checked rows, targets as the loss takes them, owners and weights.
+    """The input of a call: checked rows, targets in the form for the loss, owners and weights.
 
     classes: the labels of a classifier. names: the columns of a data frame.
     """
@@ -59,10 +59,10 @@ class FitInput(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PreparedFit:
-    """A call before its first draw.
+    """A prepared call, which has drawn nothing yet.
 
     ledger: the releases of earlier calls and of this one. before: the state after earlier calls.
-    state: the state to keep, except for the results of the walk; it has the token to start from.
+    state: the state after this call, but with the token from which the walk starts.
     """
 
     request: FitRequest
@@ -111,9 +111,9 @@ class FitResult(NamedTuple):
 def prepare(
     request: FitRequest, rows: FitInput, state: TrainingState, random_state: Any, partial: bool
 ) -> PreparedFit:
-    """Prepare a call on these rows; raise what is wrong with it before anything is spent.
+    """Prepare a call on these rows, and refuse mistakes before any ε is spent.
 
-    partial: True for a call of partial_fit, one piece of a stream.
+    partial: True for a call of partial_fit.
     """
     seeds = seeds_of(random_state, state.calls)
     state.check_request(request)
@@ -130,7 +130,7 @@ def prepare(
     marked_rows = state.marked_rows
     if request.is_private:
         marked_rows = marked_rows.with_rows(rows.X, rows.targets, network.owners)
-    # Setting refuses parts that do not fit together; a step that is not known yet does not matter.
+    # Setting refuses parts that do not fit together; any step serves if it is not known yet.
     setting = Setting(
         problem if plan.batch is None else problem.with_batch(plan.batch), plan.walk,
         plan.update or Sgd(ConstantStep(1.0)), privacy=plan.privacy,
@@ -145,7 +145,7 @@ def prepare(
 
 
 def blas_threads(features: int) -> Any:
-    """Limit the threads of BLAS to one for few features, where more would wait for each other."""
+    """Limit BLAS to one thread if there are few features, where more threads are slower."""
     return _pools().limit(limits=1 if features < MANY_FEATURES else None, user_api="blas")
 
 
@@ -156,7 +156,7 @@ def _pools() -> ThreadpoolController:
 
 
 def _warn_of_protection(plan: FitPlan, ledger: Ledger, state: TrainingState) -> None:
-    """Warn of a `ModelNoise` that protects little, and of a cap that is used up."""
+    """Warn if a `ModelNoise` protects little, or if all nodes have reached the cap."""
     if plan.budget.noise is not None:  # `plan_budget` warns of an ε that is given
         weak = about_weak_epsilon(ledger.largest_total(plan.budget.reported_delta)[1])
         if weak:
@@ -218,7 +218,7 @@ def _units(request: FitRequest, rows: FitInput, weights: NDArray[Any]) -> Units:
 
 
 def train(prepared: PreparedFit, callback: Callable[[int, float], object] | None) -> FitResult:
-    """Let the token walk over the rows, from where earlier calls left it."""
+    """Run the walk of a prepared call, from the token of earlier calls if there is one."""
     plan, before, seeds = prepared.plan, prepared.before, prepared.seeds
     if prepared.request.is_private:
         before.spend()
@@ -255,7 +255,7 @@ def _check_finite(setting: Setting, walk: WalkResult, request: FitRequest) -> No
 
 def _warn_of_the_end(setting: Setting, walk: WalkResult, prepared: PreparedFit) -> None:
     """Warn if the training was interrupted or has not converged, or if there is no minimiser."""
-    # The rows may be inspected if they are not private, and if no more of them will come.
+    # Rows may be inspected if they are not private, and complete (not one part of a stream).
     inspects = not (prepared.request.is_private or prepared.partial)
     model = setting.update.model(setting.objective_view, walk.token.token.update)
     if walk.interrupted:

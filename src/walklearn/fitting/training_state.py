@@ -1,10 +1,10 @@
 """State of an estimator between calls of `fit` or `partial_fit`.
 
-ε is about a row of one node, and so is the cap on its contributions to the model. A row that
-returns at another node, for example after a shuffle of rows with a node each, could contribute from
-each node, which no ledger counts. A private training therefore keeps marks of its rows
-(`tables.row_marks`) under a secret key, and refuses a row that moved. With key and marks anybody
-could look a row up, so a pickled estimator has neither and cannot continue a private training.
+ε and the cap on contributions apply to a row at one node. If a row moves to another node in a later
+call, for example because the rows were shuffled, it can contribute from both nodes, and the ledger
+would not count that. So a private training stores a keyed mark of each row (`tables.row_marks`) and
+refuses rows that moved. Anyone with the key and the marks can test if a row was used. A pickled
+estimator therefore contains neither, and cannot continue a private training.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class MarkedRows:
 class TrainingState:
     """The token, and everything else that one call passes to the next.
 
-    resumed: the model that the first call starts from; None for zeros. request, plan: those of the
-    last call. interrupted: True if the user interrupted any call. is_spent: True once a private
+    resumed: the model from which the first call starts; None for zeros. request, plan: from the
+    last call. interrupted: True if the user interrupted any call. is_spent: True after a private
     call has continued from this state.
     """
 
@@ -122,8 +122,8 @@ class TrainingState:
         before = self.request or request
         if before.terms != request.terms and (request.is_private or before.is_private):
             raise ValueError(
-                "what is protected, and the public facts that it rests on, must be the same in "
-                "every call. Keep those of the first call, or start with a new estimator."
+                "the protection and its public facts must be the same in every call. Keep those of "
+                "the first call, or start with a new estimator."
             )
 
     def token_for(self, setting: Setting, units: Units) -> Position | None:

@@ -1,12 +1,12 @@
 """Conversion between the given units of rows and the units of training.
 
-Steps as long as 1/L_i suit rows of different size, but not columns: SGD cannot converge if one
-feature is in thousands and another in thousandths. Columns are therefore shifted to mean 0 and
-scaled to deviation 1 first, which a token could learn on a first round. These numbers depend on all
-rows: under privacy, columns must be scaled by public numbers instead.
+Steps of length 1/L_i compensate for rows of different size, but not for columns: SGD cannot
+converge if one feature is in thousands and another in thousandths. So columns are first shifted to
+mean 0 and scaled to standard deviation 1; in a network, a token could collect these numbers on a
+first tour. They depend on all rows: with privacy, columns must be scaled by public numbers instead.
 
-A shift would fill in all zeros of sparse rows. Their columns are only divided by their largest
-entry, which leaves columns of 0 and 1 unchanged and rare ones small.
+A shift would turn the zeros of sparse rows into nonzeros. Their columns are only divided by their
+largest entry, which leaves columns of 0 and 1 unchanged and rare ones small.
 
 >>> units = Units.standard(np.array([[1.0, 1000.0], [3.0, 3000.0]]), np.ones(2), True)
 >>> units.rows(np.array([[3.0, 1000.0]]))
@@ -138,7 +138,7 @@ class Units:
         return with_ones(rows) if self.intercept else rows.copy()
 
     def cut(self, X: Any) -> Any:
-        """Cut off rows to predict, in given units, as those of the training."""
+        """Cut off rows in given units for prediction, as the training rows were cut off."""
         if self.cut_off is None:
             return X
         reach = self.cut_off * self.scale

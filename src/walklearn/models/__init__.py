@@ -1,8 +1,8 @@
 """Trained models: prediction, a directory to save them in, exports to other tools.
 
-The directory holds `model.json` (the model and its training), `weights.npz` (the last iterate w
-and the average w̄), `ledger.json` (the releases and their cost) and `report.md` (the same for
-people). It holds no code: no pickle is ever read or written.
+The directory contains `model.json` (the model and its training), `weights.npz` (the last iterate w
+and the average w̄), `ledger.json` (the releases and their cost) and `report.md` (a summary for
+people). It contains no pickle, so loading a model runs no code from it.
 
 >>> import tempfile
 >>> model = Model(weights=[2.0, -1.0], average=[1.0, -1.0], loss="logistic",

@@ -1,4 +1,4 @@
-"""`Model`: weights, what they mean, and how to predict with them."""
+"""`Model`: the weights of a trained model, their encoding, and predictions."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Model:
     Parameters
     ----------
     weights, average
-        The last iterate w and the average w̄, shape (features,), or (K, features) for K classes
-        (`softmax`, or one against the rest), also flat, row by row. With an intercept, the last
-        feature is the one that is always 1.
+        The last iterate w and the average w̄, of shape (features,), or (K, features) for K classes
+        (softmax or one against the rest), or flattened row by row. With an intercept, the last
+        feature is the constant 1.
     loss
         A name in `losses.LOSSES`, such as "logistic".
     columns

@@ -1,9 +1,9 @@
-"""A walklearn model as ONNX, the format that servers and other languages run.
+"""Export of a walklearn model to ONNX, which runs on inference servers and in other languages.
 
-If all columns are numbers, the input is `X` of shape (rows, columns). Otherwise each column is an
-input of its name, shape (rows, 1), and the graph does the one-hot encoding. The outputs are `label`
-and `probabilities` (`scores` if the loss gives none) of a classifier and `value` of a regressor.
-Numbers are float64, so that it predicts what `Model.predict` does.
+If all columns are numeric, the input is `X` of shape (rows, columns). Otherwise each column is an
+input with its name, of shape (rows, 1), and the graph does the one-hot encoding. The outputs are
+`label` and `probabilities` (`scores` if the loss gives no probabilities) of a classifier, and
+`value` of a regressor. Numbers are float64, so predictions equal those of `Model.predict`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A walklearn model as a fitted scikit-learn estimator.
 
-The weights become `coef_` and `intercept_` of the linear model with the same loss, with the centres
-and spreads of columns folded in. Cut-offs, and the one-hot encoder for columns of text, precede it
-in a pipeline.
+The weights become `coef_` and `intercept_` of the linear model with the same loss, and include the
+centres and spreads of the columns. Cut-offs and the one-hot encoding of text columns are earlier
+steps of a pipeline.
 """
 
 from __future__ import annotations

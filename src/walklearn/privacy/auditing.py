@@ -11,8 +11,8 @@ second. If their difference exceeds the claimed δ, the claim is false, except w
 most 1 − confidence, which the four bounds share equally. A consistent result is no proof: with n
 draws the bound on ε never exceeds `largest_refutable_epsilon`.
 
-Half-lines include their end, so the atoms of clamped releases count. The audit only uses `bounds`,
-`delta` and `release` of the mechanism, and tests the published numbers, grid included.
+Half-lines include their end, so the atoms of clamped releases count. The audit uses only `bounds`,
+`delta` and `release` of the mechanism. It tests the published numbers, which lie on the grid.
 
 If a mechanism states the distribution of its releases (`distribution`, as every `Mechanism` does),
 its noise is also tested, for any ε: whether it is missing, too small or repeated, and for symmetric

@@ -1,10 +1,10 @@
 """Noise on the model: each contribution of a node to the token is clipped and noisy.
 
-The paper does not protect the model. Two consecutive models reveal the gradient of the node in
-between. If the node has one row, they reveal the row up to scale: ∇f_i is a multiple of x_i. So at
-each visit the rows' part of ∇f_i is clipped, Gaussian noise is added, and the update uses the sum.
-After `max_contributions` visits the node leaves the model unchanged. The clipped vector belongs to
-the unit of the claim:
+The paper does not protect the model. Two consecutive models reveal the gradient of the node that
+was visited. If the node has one row, they reveal the row up to scale, because ∇f_i is a multiple of
+x_i. So at each visit the rows' part of ∇f_i is clipped, Gaussian noise is added, and the update
+uses the sum. After `max_contributions` visits the node leaves the model unchanged. The unit of the
+claim determines which vector is clipped:
 
     protect="rows"   g ← c_i (Σ_r clip(ω_r ∇ℓ_r) + σ N(0, I))    each row's own gradient
     protect="node"   g ← clip(c_i Σ_r ω_r ∇ℓ_r) + σ N(0, I)      the sum over all its rows
@@ -22,11 +22,11 @@ sensitivity. They compose to exactly one, also if each depends on those before i
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ),    μ = 2 √T / noise_multiplier.
 
-**Limits.** The claim takes no credit for the walk: an observer may miss tokens, or not know who
-held them, but ε is not reduced for that. Only g is covered: the public term λw of the penalty is
-added afterwards, and g may be weighted afterwards by public numbers only, such as released
-constants. Anything else that depends on the rows needs its own protection. A mini-batch is refused
-for "rows": its rows are picked with replacement, so that one row may count several times.
+**Limits.** The walk does not reduce ε: the claim holds even if the observer sees every token and
+knows who held it. The claim covers only g. The public term λw of the penalty is added afterwards,
+and g may be weighted afterwards only by public numbers, such as released constants. Anything else
+that depends on the rows needs its own protection. A mini-batch is refused for "rows": its rows are
+drawn with replacement, so one row may count several times.
 
 `noisy_gradients` clips and draws. The sensitivity is charged as 2C(1 + 1e-12), which covers the
 rounding of its norms.
@@ -66,7 +66,7 @@ _CLIPPING_ROUNDING = 1e-12
 
 
 class ModelNoise(NoisyGradients, Protection):
-    """Clip what a node's rows add to the model, add Gaussian noise, and cap the contributions.
+    """Clip the contributions of a node to the model, add Gaussian noise, and cap their number.
 
     Parameters
     ----------

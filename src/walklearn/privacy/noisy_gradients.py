@@ -1,9 +1,9 @@
 """Clipped and noisy gradients: the only access of a visit to the rows under `ModelNoise`.
 
-`ModelNoise` defines what is clipped and what that protects. This module does it, in two
-arithmetics.
+`ModelNoise` defines which vectors are clipped and what this protects. This module computes the
+noisy gradients, in two ways.
 
-**For what leaves a machine.** `clipped_on_grid` rounds each clipped vector towards zero onto the
+**For real releases.** `clipped_on_grid` rounds each clipped vector towards zero onto the
 public grid of C/2^24 and checks in integers that it is no longer than C. So the sum of integers
 moves by at most 2C *exactly*. `draw` returns the noise in the same steps: ideal Gaussian noise,
 rounded exactly (`exact_draws`). `released` adds the two: the output of the ideal mechanism,

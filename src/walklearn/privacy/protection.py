@@ -22,15 +22,15 @@ CONTRIBUTIONS = ArraySpec("contributions", (), "<i8")
 
 
 class Protection(Part):
-    """Base of protections, which limit the access of a visit to the objective; it limits nothing.
+    """Base of protections, which limit the access of a visit to the objective. It limits nothing.
 
     Attributes
     ----------
     adds_noise
         True if each gradient takes noise, one number for each number of the model.
     compiled
-        The name of its form in the kernels. It counts only if no subclass overrides a method that
-        the kernels replace.
+        The name of its kernel. A subclass that overrides a method that the kernel replaces does not
+        use the kernel.
 
     Examples
     --------

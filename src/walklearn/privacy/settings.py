@@ -3,10 +3,10 @@
 Estimators, `train`, `advise`, `plan new` and nodes all calibrate with these two objects, so clip,
 noise and step are the same wherever a training is planned. No claim protects a public fact.
 
-The squared length of a row is public through its columns. Each *column* adds 1 to its expected
-value: a number in units of its typical spread has E[x²] ≈ 1, a number in half ranges has x² ≤ 1,
-and of the features of a text exactly one is 1, however many categories it has. So √columns is the
-length, not √features.
+The typical length of a row follows from public facts about its columns. Each *column* adds 1 to the
+expected squared length: a number in units of its typical spread has E[x²] ≈ 1, a number in units of
+half its range has x² ≤ 1, and a text column has exactly one feature that is 1, for any number of
+categories. So the length is √columns, not √features.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class PrivacySettings:
 
     @property
     def asks(self) -> bool:
-        """True if something is to be protected."""
+        """True if the settings request protection."""
         return self.epsilon is not None or self.noise is not None
 
     @property

@@ -1,8 +1,8 @@
 """Rows of a node: read from its file, checked and encoded by the plan.
 
-The rows keep the plan's promises to other nodes: columns are encoded as agreed, classes are those
-of the plan, longer rows are shortened to its feature bound, and their number is within its cap. The
-rows never leave the node.
+The rows satisfy the plan, on which other nodes rely: columns are encoded as agreed, classes are
+those of the plan, longer rows are shortened to its feature bound, and their number is within its
+cap. The rows never leave the node.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class NodeRows:
             return cls(csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"])
         except (EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile):
             raise DataError(
-                f"{path} is damaged: it does not contain the rows of the node. Put this one file "
-                "back from a copy, and leave the rest of the directory unchanged."
+                f"{path} is damaged: it does not contain the rows of the node. Restore only this "
+                "file from a backup, and leave the rest of the directory unchanged."
             ) from None
 
 

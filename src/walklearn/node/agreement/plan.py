@@ -1,4 +1,4 @@
-"""The plan: the agreement of all nodes before the first token walks.
+"""The plan: the settings on which all nodes of a network agree before training.
 
 A plan is a TOML file, the same on every node. Nodes compare its `digest` when they meet, and refuse
 a neighbour with another plan, naming the keys that differ.
@@ -87,7 +87,7 @@ class PlanError(InputError):
 
 @dataclass(frozen=True)
 class Plan:
-    """Agreement of the nodes of a network; docs/network.md explains every key.
+    """Settings that all nodes of a network share; docs/network.md explains every key.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _SIGNER = "the 64 digits that `walklearn node roster new` prints"
 
 @dataclass(frozen=True)
 class TimeLimits:
-    """Timeouts of a node, in seconds; None: several times the recently measured answer time.
+    """Timeouts of a node, in seconds; None means several times the measured answer time.
 
     handover_timeout: for the answer to one attempt. retry_after: between attempts. reclaim_after:
     from the first attempt until the sender continues with a new generation. hello_every: between
@@ -101,7 +101,7 @@ def write_all(plan: Plan) -> dict[str, Any]:
 
 
 def check_together(table: CheckedTable, plan: Plan) -> None:
-    """Refuse keys that exclude each other, and those that miss another."""
+    """Refuse keys that exclude each other, and keys whose companion is missing."""
     wrong = _mistakes_of_privacy(plan, table.get("privacy"))
     for key, problem in (*_mistakes(table, plan), *wrong):
         raise table.error(key, problem)
@@ -247,7 +247,7 @@ def _columns_and_target(table: CheckedTable) -> dict[str, Any]:
 
 
 def _walks(also: object) -> list[str]:
-    """Names of the walks that need local knowledge only."""
+    """Return the names of the walks that need only local knowledge."""
     walks: Registry[Any] = WALKS
     return [name for name in walks.names_of(Metropolis, also) if walks[name].is_local()]
 

@@ -2,8 +2,8 @@
 
     plan_budget(PrivacySettings(epsilon, delta), PublicFacts(N, M, features, row_length), loss)
 
-`plan_budget` splits the total between the constants L_i (nothing, unless the walk reveals them) and
-the model. It reads no row, so it costs no privacy. Each result can be given instead.
+`plan_budget` splits the total between the constants L_i (only if the walk reveals them) and the
+model. It reads no row, so it costs no privacy. You can also set each of its results yourself.
 
 `row_length` is the length of a row, without the intercept, in the units that the model is trained
 in. It is √columns if columns are shifted and divided by a public *typical* centre and spread. With
@@ -57,7 +57,7 @@ CONSTANTS_SHARE = 0.1  # of ε and of δ, if the walk reveals L_i
 SCORE_NOISE, SCORE_NOISE_OF_RANGES, SCORE_NOISE_OF_NUMBERS = 1.0, 5.0, 0.4
 LARGE_RATIO = 1.0  # the noise is as long as the distance that training can cover
 WEAK_EPSILON = 10.0
-# A node uses T − 0.7 √T of its T contributions on average, as visits cluster by chance.
+# A node uses T − 0.7 √T of its T contributions on average, because visits cluster by chance.
 CHANCE = 0.7
 
 
@@ -298,7 +298,7 @@ def _find_noise(
 
 
 def _contributions(nodes: int, updates: int | None) -> int:
-    """Return T: a number that the visits of a node hardly exceed, or one for this many nodes."""
+    """Return T: a number of visits that nodes rarely exceed, or the default for so few nodes."""
     if updates is None:
         return max(MIN_CONTRIBUTIONS, min(MAX_CONTRIBUTIONS, MAX_DRAWS // nodes))
     visits = updates / nodes

@@ -1,4 +1,4 @@
-"""Claim of differential privacy with fields; text, JSON and HTML are views of it.
+"""A privacy claim (ε, δ, unit, adversary), which prints as text, JSON or HTML.
 
 >>> claim = Claim(3.0, 1e-5, "rows")
 >>> print(claim)

@@ -1,9 +1,9 @@
 """Ledger of all releases of each node, and of their total cost.
 
 The ledger has one count per node for every kind of release. `composition` turns a node's counts
-into its total: all releases of the node together are (ε, δ) private. A constant is released once
-and kept, since neighbours could average the noise of several draws away. So a second release of
-the same constant is refused, unless it is paid for with `again=True`. A node contributes to the
+into its total: all releases of the node together are (ε, δ) private. A constant is released only
+once, because neighbours could average the noise of several draws away. So a second release of the
+same constant is refused, unless `again=True` charges it as well. A node contributes to the
 model up to the cap of its `ModelNoise`. Unprotected releases are recorded too: they make the total
 infinite.
 

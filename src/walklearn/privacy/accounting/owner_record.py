@@ -1,9 +1,9 @@
 """The owner's record: the total privacy loss of all runs on the same rows.
 
-Each run keeps to its own (ε, δ); several runs on the same rows cost more. For each run, the record
-holds its charges and a keyed mark of each of its rows (`tables.row_marks`). Two runs with one row
-in common count together: the total of some rows composes all runs on any of them. It is an upper
-bound, since a row need not have been in all of these runs.
+Each run has its own (ε, δ), but several runs on the same rows cost more. The record stores the
+charges of each run and a keyed mark of each of its rows (`tables.row_marks`). The total of some
+rows composes all runs on any of them. It is an upper bound, because a row need not have been in all
+of these runs.
 
 A run is charged before it draws any noise, and nothing is ever refunded: a run that fails or is
 interrupted may have revealed as much as a run that ends.

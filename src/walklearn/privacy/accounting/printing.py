@@ -1,7 +1,7 @@
 """ε and δ as text that never understates a claim.
 
-A printed claim is rounded up, so that the printed number is true. A lower bound (a floor of δ, the
-result of an audit, the rest of a budget) is rounded down. JSON holds the full number.
+A printed claim is rounded up, so that the printed bound holds. A lower bound (a floor of δ, the
+result of an audit, a remaining budget) is rounded down. JSON contains all digits.
 
 >>> format_upper(2.4141, 3), format_upper(3.0), format_upper(1e-5), format_lower(2.4189, 3)
 ('2.42', '3', '1e-05', '2.41')

@@ -10,7 +10,7 @@ A mechanism turns a value v within public bounds [lo, hi] into a noisy one:
 | truncated-laplace | v + Laplace noise that never exceeds ±cut, clamped | scale, cut |
 | gaussian          | v + Gaussian noise, clamped                        | sigma      |
 
-Released values steer a walk, so they must be positive: additive noise is clamped to the bounds
+A walk divides by released values, so they must be positive: additive noise is clamped to the bounds
 unless another clamp is given. `clamp=None` leaves it unclamped, for experiments only. Values
 outside the bounds are moved to the nearer bound before the release; `count_out_of_bounds` counts
 them.
