@@ -6,7 +6,9 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +77,119 @@ def test_only_who_knows_the_address_is_answered() -> None:
         assert asked(page, "do/kill", method="POST", body="not JSON")[0] == 400
         assert asked(page, "do/kill", method="POST", body="1")[0] == 200
     assert done == [1]
+
+
+def raw(page: LivePage, content: bytes) -> socket.socket:
+    """A connection that has sent these bytes to the page's server."""
+    parts = urlsplit(page.address)
+    connection = socket.create_connection((str(parts.hostname), parts.port or 0), timeout=30)
+    connection.sendall(content)
+    return connection
+
+
+def post(page: LivePage, headers: str, body: bytes = b"") -> bytes:
+    """Status line and error for a POST to the button 'kill' with these headers."""
+    path = urlsplit(page.address).path + "do/kill"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n"
+    with raw(page, head.encode() + body) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "error"),
+    [
+        ("", b"0", 411, b"Content-Length"),
+        ("Content-Length: -1\r\n", b"0", 411, b"Content-Length"),
+        ("Content-Length: one\r\n", b"0", 411, b"Content-Length"),
+        ("Content-Length: 1_0\r\n", b"0" * 10, 411, b"Content-Length"),
+        ("Transfer-Encoding: chunked\r\n", b"1\r\n0\r\n0\r\n\r\n", 411, b"Content-Length"),
+        ("Content-Length: 3\r\n", b"0", 400, b"1 of 3 bytes"),
+        ("Content-Length: 1\r\n", b"{", 400, b"JSON"),
+        ("Content-Length: 1\r\n", b"\xff", 400, b"JSON"),
+        ("Content-Length: 9000\r\n", b"[" * 9000, 400, b"JSON"),
+        ("Content-Length: 90000\r\n", b"0" + b" " * 89_999, 413, b"10000 bytes"),
+        ("Content-Length: 99999999999\r\n", b"0", 413, b"10000 bytes"),
+    ],
+)
+def test_a_button_takes_only_a_whole_short_json_body(
+    headers: str, body: bytes, status: int, error: bytes
+) -> None:
+    pressed: list[Any] = []
+    with LivePage("network", dict, {"kill": pressed.append}) as page:
+        answer = post(page, headers, body)
+        assert answer.startswith(b"HTTP/1.0 %d " % status)
+        assert error in answer.splitlines()[-1]
+    assert pressed == []
+
+
+def test_a_post_to_the_page_is_answered() -> None:
+    with LivePage("network", dict, {"kill": print}) as page:
+        assert asked(page, "", method="POST", body="0")[0] == 404
+        assert asked(page, "kill", method="POST", body="0")[0] == 404
+
+
+@pytest.mark.parametrize("content", [b"", b"GET / HTTP/1.1\r\nHost: local"])
+def test_who_sends_no_request_is_cut_off(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walklearn.node.process.live_page._Handler.timeout", 0.1)
+    with LivePage("node", dict) as page, raw(page, content) as connection:
+        assert connection.recv(1) == b""
+
+
+def test_who_does_not_send_its_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walklearn.node.process.live_page._Handler.timeout", 0.1)
+    with LivePage("node", dict, {"do": print}) as page:
+        path = urlsplit(page.address).path + "do/do"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n"
+        with raw(page, head.encode()) as connection:
+            assert connection.recv(20).startswith(b"HTTP/1.0 400 ")
+
+
+def events(page: LivePage) -> http.client.HTTPResponse:
+    """The stream of events, after the whole picture was read."""
+    parts = urlsplit(page.address)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port or 0, timeout=30)
+    connection.request("GET", parts.path + "events")
+    answer = connection.getresponse()
+    assert answer.readline().startswith(b'data: {"first"')
+    return answer
+
+
+def test_the_end_of_the_server_ends_the_events() -> None:
+    with LivePage("node", dict) as page:
+        answer = events(page)
+        page.publish({"updates": 7})
+        assert answer.readline() == b"\n"
+        assert json.loads(answer.readline().removeprefix(b"data: ")) == {"updates": 7}
+    assert answer.read() == b"\n"
+    wait_until(lambda: not page.browsers, "the end of the stream")
+    page.publish({"updates": 8})  # does no harm
+
+
+def test_who_asks_for_events_as_the_server_ends_is_not_kept() -> None:
+    with LivePage("node", dict) as page:
+        path = urlsplit(page.address).path + "events"
+        connection = raw(page, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n".encode())
+        wait_until(lambda: bool(threads_of_requests()), "the request")
+    with connection:
+        connection.sendall(b"\r\n")
+        assert b"".join(iter(lambda: connection.recv(65536), b"")).endswith(b"\n\n")
+    assert page.browsers == set()
+
+
+def test_a_browser_that_does_not_read_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walklearn.node.process.live_page._Handler.timeout", 0.2)
+    with LivePage("node", dict) as page:
+        answer = events(page)
+        for _ in range(300):
+            page.publish({"text": "x" * 100_000})
+        assert page.browsers == set()
+        wait_until(lambda: not threads_of_requests(), "the end of its thread")
+        answer.close()
+
+
+def threads_of_requests() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if "process_request" in each.name]
 
 
 def test_buttons_are_for_nodes_that_are_there_and_do_what_can_be_done(tmp_path: Path) -> None:

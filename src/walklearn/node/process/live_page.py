@@ -13,6 +13,7 @@ whole picture first, then what is new. Threads serve it; any thread may call `pu
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ Action = Callable[[Any], None]
 # A browser that has not read so many messages begins anew with the whole picture.
 _MAX_WAITING = 200
 _MAX_BODY = 10_000  # bytes of what a button sends
+_TIMEOUT_SECONDS = 20.0
 
 
 class LivePage:
@@ -43,7 +45,9 @@ class LivePage:
         port: int = 0,
     ) -> None:
         self.opened = threading.Event()  # some browser has asked for events
-        self.first, self.actions = first, dict(actions or {})
+        self.is_closed = False
+        self.first = first
+        self.actions = {f"do/{name}": action for name, action in (actions or {}).items()}
         self.path = f"/{secrets.token_urlsafe(24)}/"
         nonce = secrets.token_urlsafe(12)
         self.content = _assembled(template, nonce).encode()
@@ -76,6 +80,7 @@ class LivePage:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.is_closed = True
         for browser in list(self.browsers):
             browser.put(None)
         self._server.shutdown()
@@ -93,6 +98,7 @@ class LivePage:
 
 class _Handler(BaseHTTPRequestHandler):
     page: LivePage
+    timeout = _TIMEOUT_SECONDS  # for each read and each write
 
     def do_GET(self) -> None:
         """Send the page, or its events for as long as the browser reads them."""
@@ -105,24 +111,50 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "there is no such page")
 
     def do_POST(self) -> None:
-        """Do what a button says."""
-        place = self._place() or ""
-        action = self.page.actions.get(place.removeprefix("do/"))
-        try:
-            if action is not None:
-                size = min(int(self.headers["Content-Length"]), _MAX_BODY)
-                action(json.loads(self.rfile.read(size)))
+        """Do the action of a button."""
+        place = self._place()
+        if place is None:
+            return
+        action = self.page.actions.get(place)
+        if action is None:
+            self._refuse(404, "there is no such button")
+        elif (body := self._body()) is not None:
+            try:
+                action(json.loads(body))
+            except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+                self._refuse(400, "the body is not JSON")
+            except (ValueError, TypeError, LookupError, OSError) as error:
+                self._refuse(400, str(error))
+            else:
                 self._answer(200, b"{}")
-            elif place:
-                self._refuse(404, "there is no such button")
-        except (ValueError, TypeError, LookupError, OSError) as error:
-            self._refuse(400, str(error))
+
+    def _body(self) -> bytes | None:
+        """Return the body of the request; None if it was refused."""
+        length = self.headers.get("Content-Length", "")
+        size = int(length) if re.fullmatch("[0-9]{1,18}", length) else -1
+        if size < 0:
+            self._refuse(411, "the request needs a Content-Length in bytes")
+            return None
+        try:
+            # Some of a body that is too large is read too: a reset would hide the answer.
+            body = self.rfile.read(min(size, 100 * _MAX_BODY))
+        except OSError:
+            body = b""
+        if size > _MAX_BODY:
+            self._refuse(413, f"the body has {size} bytes; at most {_MAX_BODY} bytes are allowed")
+        elif len(body) < size:
+            self._refuse(400, f"the body ended after {len(body)} of {size} bytes")
+        else:
+            return body
+        return None
 
     def _place(self) -> str | None:
         """Return the path behind the secret; None if the request was refused."""
         if self.headers.get("Host", "").partition(":")[0] not in ("127.0.0.1", "localhost"):
             self._refuse(400, "this is another host")
-        elif not self.path.startswith(self.page.path):
+        elif not secrets.compare_digest(
+            self.path[: len(self.page.path)].encode(), self.page.path.encode()
+        ):
             self._refuse(404, "there is no such page")
         else:
             return self.path.removeprefix(self.page.path)
@@ -135,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             first = _event({"first": dict(page.first())})
             self._answer(200, first.encode(), "text/event-stream")
-            while (text := messages.get()) is not None:
+            while not page.is_closed and (text := messages.get()) is not None:
                 self.wfile.write(text.encode())
         except OSError:  # the browser has gone
             pass
