@@ -14,6 +14,7 @@ from tests.node.fault_machine import Numbered, history
 from tests.node.memory_network import MemoryNetwork, MemoryNode
 from walklearn import graphs
 from walklearn.node.agreement.plan import Plan
+from walklearn.node.protocol.record import Place, Record
 from walklearn.node.protocol.state import Phase
 from walklearn.node.protocol.tokens import Token
 from walklearn.streams import generators
@@ -103,6 +104,59 @@ def newcomer_begins_a_walk(seed: int = 1) -> None:
     final = the_end(network)
     assert final.line.walk == "0" * 32
     assert final.line.counter == 1
+
+
+def restored_holder(seed: int = 1) -> None:
+    """A node is put back to a time when it held the token, or was handing it over."""
+    network = network_of(seed=seed)
+    place, node = [Place.LEAVING, Place.HERE][seed % 2], network.nodes[0]
+    if place is Place.HERE:  # what nobody takes is on the disk as held here
+        network.crash(network.nodes[3])
+
+    def has_copy() -> bool:
+        return newest(network) > 50 and node.written.place is place
+
+    network.run(has_copy)
+    copy, at = node.written, newest(network)
+    if place is Place.HERE:
+        network.restart(network.nodes[3])
+    network.run(lambda: newest(network) > at + 10 * (1 + seed % 7))
+    network.crash(node)
+    node.written = copy
+    network.restart(node)
+    final = the_end(network)
+    assert len(set(history(final))) == UPDATES
+
+
+def restored_holder_alone(seed: int = 1) -> None:
+    """The same, and the node with the true token is gone for good."""
+    network = network_of(seed=seed)
+    node = network.nodes[0]
+    network.run(lambda: newest(network) > 50 and node.written.place is Place.LEAVING)
+    copy, at = node.written, newest(network)
+    network.run(lambda: newest(network) > at + 10 * (1 + seed % 7))
+    network.run(lambda: any(each.state.wants_visit for each in network.nodes if each is not node))
+    (holder,) = (each for each in network.nodes if each.state.wants_visit)
+    network.crash(holder)
+    network.crash(node)
+    node.written = copy
+    network.restart(node)
+    the_end(network, without=holder)
+
+
+def all_restored(seed: int = 1) -> None:
+    """Every node is put back, each to a time of its own."""
+    network = network_of(seed=seed)
+    copies = list[Record]()
+    for number, node in enumerate(network.nodes):
+        network.run(lambda many=40 * (1 + (number + seed) % NODES): newest(network) > many)  # type: ignore[misc]
+        copies.append(node.written)
+    for node, copy in zip(network.nodes, copies, strict=True):
+        network.crash(node)
+        node.written = copy
+    for node in network.nodes:
+        network.restart(node)
+    the_end(network)
 
 
 def two_parts_end(seed: int = 1) -> None:

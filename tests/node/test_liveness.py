@@ -25,6 +25,9 @@ def test_a_walk_outlives_its_holder() -> None:
     [
         "undisturbed",
         "newcomer_begins_a_walk",
+        "restored_holder",
+        "restored_holder_alone",
+        "all_restored",
         "two_parts_end",
         "parts_that_went_on_meet",
     ],
