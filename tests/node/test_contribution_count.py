@@ -158,7 +158,10 @@ def test_a_node_without_its_count_is_refused(tmp_path: Path, damage: str) -> Non
     with pytest.raises(StoreError, match="walklearn node init") as refusal:
         in_process(node)
     assert str(node.count_path) in str(refusal.value)
-    assert "contributions: unknown of 30" in invoke("node", "status", node.path).output
+    assert (
+        "contributions: at most 30; the file that counts them is missing or damaged"
+        in invoke("node", "status", node.path).output
+    )
     in_process(other)[0]._close()  # and its files are closed
 
 
