@@ -18,7 +18,13 @@ from numpy.typing import ArrayLike
 from walklearn.extras import extra
 from walklearn.graphs.draws import Seed
 from walklearn.graphs.edge_files import read_pairs
-from walklearn.graphs.graph import LARGEST_HINT, Graph, WhenDisconnected, connect, graph_from_pairs
+from walklearn.graphs.graph import (
+    LARGEST_HINT,
+    Graph,
+    WhenDisconnected,
+    graph_from_pairs,
+    graph_from_rows,
+)
 from walklearn.graphs.names import draw_family, is_family, suggest_families
 from walklearn.graphs.sparse_rows import Integers, check_edges, checked_rows
 from walklearn.wording import format_value, join_names
@@ -168,7 +174,7 @@ def from_scipy(matrix: Any, *, connected: WhenDisconnected = "error") -> Graph:
     rows.eliminate_zeros()
     if (rows.data != rows.data).any():
         raise ValueError("the adjacency matrix contains NaN. Put 0 where there is no edge.")
-    return connect(*checked_rows(rows.indptr, rows.indices), connected=connected)
+    return graph_from_rows(*checked_rows(rows.indptr, rows.indices), connected=connected)
 
 
 def from_networkx(graph: "networkx.Graph[Any]", *, connected: WhenDisconnected = "error") -> Graph:

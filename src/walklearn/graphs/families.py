@@ -3,7 +3,7 @@
 import numpy as np
 
 from walklearn.checks import check_whole
-from walklearn.graphs.graph import Family, Graph, connect, graph_from_pairs
+from walklearn.graphs.graph import Family, Graph, graph_from_pairs, graph_from_rows
 from walklearn.graphs.pairs import pair_at
 
 
@@ -92,7 +92,7 @@ def complete(nodes: int) -> Graph:
     nodes = check_whole("nodes", nodes)
     others = np.arange(nodes - 1)
     indices = others + (others >= np.arange(nodes)[:, None])  # row i skips i
-    return connect(np.arange(nodes + 1) * (nodes - 1), indices.ravel(), ("complete", nodes))
+    return graph_from_rows(np.arange(nodes + 1) * (nodes - 1), indices.ravel(), ("complete", nodes))
 
 
 def star(nodes: int) -> Graph:
@@ -138,7 +138,7 @@ def hypercube(dimension: int) -> Graph:
     words, bits = np.arange(2**dimension), 2 ** np.arange(dimension)
     indices = np.sort(words[:, None] ^ bits, axis=1)
     indptr = np.arange(words.size + 1) * dimension
-    return connect(indptr, indices.ravel(), ("hypercube", dimension))
+    return graph_from_rows(indptr, indices.ravel(), ("hypercube", dimension))
 
 
 def barbell(clique_size: int, path_length: int) -> Graph:

@@ -1,4 +1,4 @@
-"""`Graph`: two read-only arrays, checked once.
+"""`Graph`: an undirected graph, stored as two read-only arrays.
 
 The public constructor checks everything. Generators use `graph_from_pairs`, which only checks that
 the graph is connected.
@@ -48,8 +48,8 @@ class Graph:
     indices
         The neighbours of node 0, then those of node 1, and so on.
     family
-        Name and arguments of the family, such as ("ring", 5), for closed forms. It does not count
-        in comparisons.
+        Name and arguments of the family, such as ("ring", 5), for spectra in closed form. Equality
+        ignores it.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Graph:
         self.__setstate__((*checked, tuple(family)))
 
     @classmethod
-    def _trusted(cls, indptr: IndexArray, indices: IndexArray, family: Family) -> Self:
+    def _from_checked(cls, indptr: IndexArray, indices: IndexArray, family: Family) -> Self:
         """Wrap arrays that are known to be correct."""
         graph = object.__new__(cls)
         graph.__setstate__((indptr, indices, family))
@@ -123,8 +123,8 @@ class Graph:
     def edges(self) -> IndexArray:
         """Return every edge once, as rows (i, j) with i < j, in lexicographic order."""
         rows = row_of_each_entry(self.indptr)
-        once = rows < self.indices
-        return np.column_stack([rows[once], self.indices[once]])
+        is_first = rows < self.indices
+        return np.column_stack([rows[is_first], self.indices[is_first]])
 
     def __len__(self) -> int:
         return self.node_count
@@ -172,12 +172,12 @@ def graph_from_pairs(
     hint: str = LARGEST_HINT,
     names: Sequence[Any] | None = None,
 ) -> Graph:
-    """Build a graph from pairs known to be in range and without loops; double pairs merge."""
+    """Build a graph from pairs in range and without self loops; repeated pairs count once."""
     check_size(nodes)
-    return connect(*symmetric_rows(nodes, sources, targets), family, connected, hint, names)
+    return graph_from_rows(*symmetric_rows(nodes, sources, targets), family, connected, hint, names)
 
 
-def connect(
+def graph_from_rows(
     indptr: IndexArray,
     indices: IndexArray,
     family: Family = (),
@@ -185,19 +185,19 @@ def connect(
     hint: str = LARGEST_HINT,
     names: Sequence[Any] | None = None,
 ) -> Graph:
-    """Build a graph from rows known to be simple and symmetric.
+    """Build a graph from simple, symmetric rows, and check that it is connected.
 
-    If it is not connected, raise an error, or keep its largest piece, numbered in the old order.
+    If it is not, raise an error, or keep the largest connected component, renumbered in order.
     hint, names: the remedy and the names of the nodes in the error.
     """
     check_choice("connected", connected, WhenDisconnected)
     labels = component_labels(indptr, indices)
     if not labels.any():
-        return Graph._trusted(indptr, indices, family)
+        return Graph._from_checked(indptr, indices, family)
     if connected == "error":
         refuse_disconnected(labels, hint, names)
-    kept = labels == np.bincount(labels).argmax()
+    is_kept = labels == np.bincount(labels).argmax()
     degrees = np.diff(indptr)
-    new_label = np.cumsum(kept) - 1
-    indices = new_label[indices[np.repeat(kept, degrees)]]
-    return Graph._trusted(np.concatenate([[0], np.cumsum(degrees[kept])]), indices, ())
+    new_label = np.cumsum(is_kept) - 1
+    indices = new_label[indices[np.repeat(is_kept, degrees)]]
+    return Graph._from_checked(np.concatenate([[0], np.cumsum(degrees[is_kept])]), indices, ())

@@ -1,7 +1,7 @@
-"""Compressed sparse rows: the two arrays of a graph, and the checks of rows from outside.
+"""Compressed sparse rows: make and check the two arrays of a graph.
 
-The neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`. Both arrays are of int32, which
-halves what a walk reads from memory and is what SciPy searches.
+The neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`. Both arrays are int32:
+half the memory traffic of int64, and the type that SciPy's graph algorithms take.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +17,7 @@ Integers: TypeAlias = NDArray[np.int64]
 SparseMatrix: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
 
 FEW_PAIRS = 100_000
-MAX_NODES = 2**31 - 2  # numbers and counts are int32; i * nodes + j then fits int64
+MAX_NODES = 2**31 - 2  # node numbers are int32, and i * nodes + j fits int64
 MAX_ENTRIES = 2**31 - 1  # of `indices`, two for each edge
 
 
@@ -31,15 +31,16 @@ def symmetric_rows(
 ) -> tuple[IndexArray, IndexArray]:
     """Return sorted rows that hold each pair in both directions, once.
 
-    SciPy puts entries into rows by counting them, in linear time. Pairs ordered by target, such as
-    those of `pairs`, are in their places at once. A few pairs are sorted faster than SciPy loads.
+    SciPy converts pairs to rows by counting, in linear time, and the rows are sorted if the pairs
+    are ordered by target, as those of `pairs` are. Sorting few pairs takes less time than importing
+    SciPy.
     """
     if sources.size <= FEW_PAIRS:
-        places = np.concatenate([sources, targets]).astype(np.int64) * nodes
-        places += np.concatenate([targets, sources])
-        places.sort()  # np.unique hashes such numbers first, which is slower
-        once = np.diff(places, prepend=-1) > 0
-        rows, columns = np.divmod(places[once], nodes)
+        keys = np.concatenate([sources, targets]).astype(np.int64) * nodes
+        keys += np.concatenate([targets, sources])
+        keys.sort()  # np.unique hashes such numbers first, which is slower
+        once = np.diff(keys, prepend=-1) > 0
+        rows, columns = np.divmod(keys[once], nodes)
         ends = np.cumsum(np.bincount(rows, minlength=nodes))
         return np.append(0, ends).astype(np.int32), columns.astype(np.int32)
     from scipy.sparse import coo_array
@@ -51,8 +52,8 @@ def symmetric_rows(
 
 
 def adjacency_matrix(indptr: IndexArray, indices: IndexArray) -> SparseMatrix:
-    """Return the adjacency matrix. Its data is one broadcast 1.0 and cannot be written to."""
-    from scipy.sparse import csr_array  # a node of a network has no graph, and no scipy
+    """Return the adjacency matrix; its data is read-only, a single 1.0 that is broadcast."""
+    from scipy.sparse import csr_array  # nodes of a network run without SciPy
 
     nodes, ones = indptr.size - 1, np.broadcast_to(np.float64(1.0), indices.shape)
     matrix: SparseMatrix = csr_array((ones, indices, indptr), shape=(nodes, nodes))
@@ -68,7 +69,7 @@ def check_size(nodes: int, entries: int = 0) -> None:
 
 
 def checked_rows(indptr: ArrayLike, indices: ArrayLike) -> tuple[Integers, Integers]:
-    """Return sorted copies of rows from outside, checked for all but connectedness."""
+    """Return sorted copies of given rows, after all checks but that the graph is connected."""
     starts, columns = _whole_numbers("indptr", indptr), _whole_numbers("indices", indices)
     nodes = starts.size - 1
     if nodes < 1:

@@ -4,12 +4,12 @@
 
     beats            the error of `better` is below that of `worse` at the same cost
     slope            a method's error falls at least as fast as 1 / k^(1−q)
-    rank             a number known before the run ranks the graphs as the error does
+    rank             a number computed before the run orders the graphs as the error does
     cost-to-target   `better` reaches an error at less cost than `worse`
 
-A claim is judged once for every reading: every graph, problem, step size, metric, cost, point and
-method that it names (all of the study's if it names none). Steps that were tuned for one error are
-not judged by another.
+A claim has one verdict for each reading, a combination of graph, problem, step size, metric, cost,
+point and method. If a claim names no graphs, all graphs of the study count, and so on. A step size
+that was tuned for one error is not judged by another error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from walklearn.plots import COSTS
 from walklearn.simulation.trace_files import ERRORS
 
 KINDS = ("beats", "slope", "rank", "cost-to-target")
-#: What a rank claim may rank graphs by: columns of the facts.
+#: Columns of the facts by which a rank claim can order graphs.
 PREDICTIONS = ("bound", "mixing_time")
 
 _GRID = ("graphs", "problems", "step_sizes")
@@ -43,7 +43,7 @@ _KEYS = {
 class Claim:
     """One claim.
 
-    number: its place among the study's claims, from 1.
+    number: position in the study, from 1.
     better, worse: the methods of "beats" and "cost-to-target".
     methods: the methods of "slope" and "rank", each judged by itself.
     at: points of the cost axis; empty for the largest cost that all runs reach.
@@ -73,13 +73,13 @@ class Claim:
     relative: bool = False
 
     def readings(self) -> Iterator[tuple[str, str, str]]:
-        """Problem, step size and metric, in the order in which they are named."""
+        """Yield the combinations of problem, step size and metric."""
         for problem, step_size, metric in product(self.problems, self.step_sizes, self.metrics):
             if self.tuned_for.get(step_size, metric) == metric:
                 yield problem, step_size, metric
 
     def points(self, step_size: str) -> tuple[float, ...]:
-        """The points for a step size; empty for the largest cost that all runs reach."""
+        """Return the points for a step size; empty for the largest cost that all runs reach."""
         return (self.at_tuned[step_size],) if step_size in self.at_tuned else self.at
 
 
@@ -93,7 +93,7 @@ def _claim(study: CheckedTable, table: CheckedTable, number: int) -> Claim:
     kind = table.choice("kind", KINDS)
     table.only(_KEYS[kind], f"a claim of kind {kind}")
     metric = study.get("metric", "average_gap")
-    grid: dict[str, Any] = {key: _named(study, table, key) for key in _GRID}
+    grid: dict[str, Any] = {key: _names(study, table, key) for key in _GRID}
     claim = Claim(
         number=number,
         kind=kind,
@@ -112,10 +112,10 @@ def _claim(study: CheckedTable, table: CheckedTable, number: int) -> Claim:
 def _settings(study: CheckedTable, table: CheckedTable, kind: str) -> dict[str, Any]:
     """Read the fields of this kind of claim."""
     if kind == "slope":
-        return {"methods": _named(study, table, "methods")}
+        return {"methods": _names(study, table, "methods")}
     if kind == "rank":
         by = table.choice("by", PREDICTIONS, "bound")
-        return {"methods": _named(study, table, "methods"), "by": by, **_points(study, table)}
+        return {"methods": _names(study, table, "methods"), "by": by, **_points(study, table)}
     pair: dict[str, Any] = {
         key: table.names(key, study["methods"], or_one=True) for key in ("better", "worse")
     }
@@ -128,8 +128,8 @@ def _settings(study: CheckedTable, table: CheckedTable, kind: str) -> dict[str, 
     return {**pair, "target": target, "relative": relative}
 
 
-def _named(study: CheckedTable, table: CheckedTable, key: str) -> tuple[str, ...]:
-    """The study's graphs, methods, … that the claim names; all of them if it names none."""
+def _names(study: CheckedTable, table: CheckedTable, key: str) -> tuple[str, ...]:
+    """Return the names in a key of a claim, by default all graphs, methods, … of the study."""
     return table.names(key, study[key], tuple(study[key]), or_one=True)
 
 
@@ -144,7 +144,9 @@ def _points(study: CheckedTable, table: CheckedTable) -> dict[str, Any]:
     return {"at": tuple(sorted(map(float, points)))}
 
 
-def _of_steps(study: CheckedTable, having: str, key: str, default: Any = None) -> dict[str, Any]:
-    """The value of `key` for each step size that has the key `having`."""
+def _of_steps(
+    study: CheckedTable, required_key: str, key: str, default: Any = None
+) -> dict[str, Any]:
+    """The value of `key` for each step size that has the key `required_key`."""
     steps = study["step_sizes"].items()
-    return {name: table.get(key, default) for name, table in steps if having in table}
+    return {name: table.get(key, default) for name, table in steps if required_key in table}

@@ -1,6 +1,6 @@
-"""The methods that a study compares: walks, with or without noise, and gossip.
+"""Make the methods that a study compares: walks, with or without noise, and gossip.
 
-A walk of your own can be named once it is registered in `WALKS`, or by `register_walk`.
+To use your own walk, register it in `WALKS` or by `register_walk`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from walklearn.studies.options import Table, arguments, read_kind, table_of
 from walklearn.updates import UPDATES, Sgd, StepSize, Update
 from walklearn.walks import WALKS, ComposedWalk, Metropolis, Walk
 
-# Keys about the releases of a private walk, and arguments of walks that they replace.
+# Keys about the releases of a private walk, and the arguments of walks that these keys replace.
 _RELEASE = ("mechanism", "epsilon", "delta", "bounds", "clamp", "reweight", "infeasible")
 _REPLACED = ("walk", "importance", "privacy", "reweight", "bounds", "public")
-# Keys about the cells of a method, and about its own steps; the study reads them.
+# The study itself reads these keys: they select the cells of a method, and set its own steps.
 CELL_KEYS = ("graphs", "problems", "step_sizes")
 STEPS = "steps"
-_ALSO = (*CELL_KEYS, STEPS)
+_STUDY_KEYS = (*CELL_KEYS, STEPS)
 
 
 def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
-    """Make the method of a table; InfeasiblePrivacyError if no noise reaches (ε, δ)."""
+    """Make the method of a table; an InfeasiblePrivacyError if no noise reaches (ε, δ)."""
     table = table_of(content)
     if "gossip" in table:
         kind = GOSSIP[table.choice("gossip", GOSSIP)]
-        return kind(**arguments(kind, table, ["gossip", *_ALSO]))
+        return kind(**arguments(kind, table, ["gossip", *_STUDY_KEYS]))
     if "walk" not in table:
         message = f"needs walk (one of {', '.join(WALKS)}) or gossip (one of {', '.join(GOSSIP)})."
         raise table.error("", message)
@@ -43,12 +43,12 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     bases = WALKS.names_of(Metropolis, to_load=table.get("base"))
     base = WALKS[table.choice("base", bases, walk().walk.name)]
     outer_keys = [key for key in inspect.signature(walk).parameters if key != "walk"]
-    outer = arguments(walk, table, ["walk", "base", "update", *_walk_keys(base), *_ALSO],
+    outer = arguments(walk, table, ["walk", "base", "update", *_walk_keys(base), *_STUDY_KEYS],
                       excluded=["walk"])  # fmt: skip
     plain = {key: value for key, value in table.items() if key not in (*outer_keys, "base")}
     inner = CheckedTable(plain, table.source, table.path)
-    inside: Any = _walk(base, inner, problem_table, problem)
-    return walk(walk=inside, **outer)
+    inner_walk: Any = _walk(base, inner, problem_table, problem)
+    return walk(walk=inner_walk, **outer)
 
 
 def update_of(content: Table, step_size: StepSize | None = None) -> Update:
@@ -90,7 +90,7 @@ def _walk_keys(walk: Callable[..., Walk]) -> list[str]:
 def _walk(
     walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
 ) -> Walk:
-    keys = ["walk", "update", *_ALSO, *_walk_keys(walk)]
+    keys = ["walk", "update", *_STUDY_KEYS, *_walk_keys(walk)]
     settings = arguments(walk, table, keys, excluded=_REPLACED)
     privacy = [key for key in (*_RELEASE, *_noise()) if key in table]
     if "mechanism" in privacy:
@@ -99,18 +99,20 @@ def _walk(
             settings["reweight"] = table.choice("reweight", ("released", "as-printed"))
     elif privacy:
         raise table.error(privacy[0], "is about a release. Add mechanism = ….")
-    made = walk(**settings)
-    if not isinstance(made, Walk):
-        raise TypeError(f"{walk.__module__}:{walk.__name__} returns {made!r}, which is no walk.")
-    return made
+    result = walk(**settings)
+    if not isinstance(result, Walk):
+        raise TypeError(
+            f"{walk.__module__}:{walk.__name__} returns {result!r}, which is not a walk."
+        )
+    return result
 
 
 def step_smoothness(
     method: Walk | Gossip, graph: Graph, problem: Problem, step_size: StepSize
 ) -> float:
-    """L of the method's steps, the largest (factor of ∇f_i in ĝ) × L_i; steps 2 / L overshoot.
+    """Return L = max_i (factor of ∇f_i in ĝ) × L_i; steps of 2 / L or more overshoot.
 
-    For a private walk, it is that of the same walk without noise, L̄.
+    For a private walk, return L̄, that of the same walk without noise.
     """
     if not isinstance(method, Walk):
         scale = method.gradient_scale(graph, step_size)

@@ -86,7 +86,7 @@ def _run(cells: list[Cell], pool: Pool, results: Results, stop: threading.Event,
             running -= 1
             bar.update(task.updates)
             work = works[task.cell]
-            waiting.extendleft(reversed(work.take(task, outcome)))
+            waiting.extendleft(reversed(work.store_outcome(task, outcome)))
             if work.result is not None:
                 results.write(task.cell, work.result)
                 del works[task.cell]

@@ -1,7 +1,7 @@
 """The tasks of a cell, and their outcomes.
 
-A cell is tuned, if its step constant is to be chosen, and then run, each in parts of a few
-instances. Any process can `perform` a task: tasks and outcomes can be pickled.
+A cell is tuned, if the study gives several step constants, and then run. Each task is one of these
+on a few instances. Tasks and outcomes can be pickled, so any process can `perform` a task.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from walklearn.studies.cell import Cell
 from walklearn.studies.cell_runs import Tuning, choose_constant, run_instances, tuning_errors
 from walklearn.studies.tables import CellResult, join_results
 
-# Per part: about a second, for progress and an even load.
+# Updates per task: about a second, for a smooth progress bar and an even load.
 MAX_UPDATES = 2_000_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some instances of a cell: to tune on, or to run with a constant."""
+    """Some instances of a cell to tune on (`tuning` is None), or to run with a tuned constant."""
 
     cell: Cell
     instances: range
@@ -34,7 +34,7 @@ class Task:
 
 
 def perform(task: Task) -> Any:
-    """Return the tuning errors of the task's instances, or their tables."""
+    """Return the outcome of a task: tuning errors, or tables of results."""
     try:
         if task.tuning is None:
             return tuning_errors(task.cell, task.instances)
@@ -45,7 +45,7 @@ def perform(task: Task) -> Any:
 
 
 def work_of(cell: Cell) -> int:
-    """The number of updates of a cell with its tuning."""
+    """Return the number of updates of a cell, including its tuning."""
     run, tuned = (_updates(cell, is_tuning=is_tuning) for is_tuning in (False, True))
     return cell.instances * run + cell.tuning_instances * tuned
 
@@ -57,20 +57,20 @@ class CellWork:
         self.cell = cell
         self.workers = workers
         self.result: CellResult | None = None
-        self._missing: set[range] = set()
+        self._unfinished: set[range] = set()
         self._outcomes: dict[range, Any] = {}
 
     def begin(self) -> list[Task]:
-        """The first tasks."""
+        """Return the first tasks."""
         if self.cell.tuning_instances:
             return self._split(self.cell.tuning_instances, None)
         return self._split(self.cell.instances, choose_constant(self.cell, np.empty((0, 0))))
 
-    def take(self, task: Task, outcome: Any) -> list[Task]:
-        """Take an outcome; return the tasks that it makes possible."""
-        self._missing.remove(task.instances)
+    def store_outcome(self, task: Task, outcome: Any) -> list[Task]:
+        """Store the outcome of a task, and return the tasks that can start now."""
+        self._unfinished.remove(task.instances)
         self._outcomes[task.instances] = outcome
-        if self._missing:
+        if self._unfinished:
             return []
         outcomes = [self._outcomes.pop(part) for part in sorted(self._outcomes, key=min)]
         if task.tuning is None:
@@ -83,7 +83,7 @@ class CellWork:
         each = Task(self.cell, range(1), tuning).updates
         size = max(1, min(-(-count // (4 * self.workers)), MAX_UPDATES // each))
         parts = [range(at, min(at + size, count)) for at in range(0, count, size)]
-        self._missing = set(parts)
+        self._unfinished = set(parts)
         return [Task(self.cell, part, tuning) for part in parts]
 
 

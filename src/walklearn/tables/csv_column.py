@@ -1,7 +1,7 @@
 """`CsvColumn`: the cells of one column of a CSV file, added block by block.
 
-A block is numbers if all of its cells are, otherwise texts. The kind of the column and a wrong cell
-are decided over all blocks together, so the size of blocks makes no difference.
+A block consists of numbers if all of its cells are numbers, otherwise of texts. All blocks together
+determine the kind of the column and the first wrong cell, so the size of blocks has no effect.
 
 >>> column = CsvColumn("age")
 >>> column.add(["30", "41.5"]); column.add(["29"])
@@ -28,7 +28,7 @@ MISSING = {"", "na", "n/a", "nan", "null", "nil", "?"}
 
 
 class CsvColumn:
-    """The cells of a column: numbers, unless one of them is a text.
+    """The cells of a column: all numbers or all texts.
 
     declared_text: all cells are texts, and no word among them stands for a missing value.
     """
@@ -36,21 +36,21 @@ class CsvColumn:
     def __init__(self, name: str, declared_text: bool = False) -> None:
         self.name, self.declared_text = name, declared_text
         self._blocks: list[Any] = []  # arrays of Python for numbers, of NumPy for texts
-        self._known: dict[str, str] = {}  # equal texts share one object
+        self._texts: dict[str, str] = {}  # equal texts share one object
 
     @property
     def has_texts(self) -> bool:
-        """True if some block is not all numbers."""
-        return bool(self._known)
+        """True if a cell is not a number, in any block."""
+        return bool(self._texts)
 
     def add(self, cells: Sequence[str], chosen: Array | slice = slice(None)) -> None:
-        """Append a block: these cells, or for each number in `chosen` the cell at that place."""
+        """Append a block: these cells, or those at the positions in `chosen`."""
         numbers = None if self.declared_text else _numbers(cells)
         if numbers is not None:
             self.add_numbers(numbers[chosen])
             return
         stripped = (cell.strip() for cell in cells)
-        texts = [self._known.setdefault(cell, cell) for cell in stripped]
+        texts = [self._texts.setdefault(cell, cell) for cell in stripped]
         self._blocks.append(np.array(texts, dtype=object)[chosen])
 
     def add_numbers(self, numbers: Array) -> None:
@@ -66,33 +66,33 @@ class CsvColumn:
         if self.has_texts and not self.declared_text:
             self._check_text(name_row)
         cells = self.cells()
-        if cells.dtype == object and "" not in self._known:
+        if cells.dtype == object and "" not in self._texts:
             return cells
         return check_cells(self.name, cells, name_row)
 
     def cells(self) -> Array:
         """Return all cells, unchecked: numbers, or objects if any of them is a text."""
-        # One array takes the place of the blocks in memory.
+        # Replace the blocks by one array, to free their memory.
         parts = [np.asarray(block) for block in self._blocks] or [np.empty(0)]
         self._blocks = parts if len(parts) == 1 else [np.concatenate(parts)]
         cells: Array = self._blocks[0]
         return cells
 
     def _check_text(self, name_row: RowNamer) -> None:
-        """Raise a DataError for a missing value, or for a text in a column that has numbers too."""
+        """Raise a DataError for a missing value, or for a text in a column of numbers."""
         numbers = [block for block in self._blocks if isinstance(block, array)]
-        missing = {cell for cell in self._known if _is_missing(cell)}
-        no_numbers = {cell for cell in self._known if not reads_as_number(cell)} - missing
+        missing = {cell for cell in self._texts if _is_missing(cell)}
+        not_numbers = {cell for cell in self._texts if not reads_as_number(cell)} - missing
         has_numbers = any(not np.isnan(block).all() for block in numbers) or (
-            len(self._known) > len(missing) + len(no_numbers)
+            len(self._texts) > len(missing) + len(not_numbers)
         )
-        wrong = missing | no_numbers if has_numbers else missing
+        wrong = missing | not_numbers if has_numbers else missing
         if not wrong and not numbers:
             return
         cells = self.cells()
         rows = [row for row, cell in enumerate(cells) if cell in wrong or cell != cell]
         row, cell = rows[0], cells[rows[0]]
-        if cell in no_numbers:
+        if cell in not_numbers:
             others = f", as others in this column are ({plural(len(rows), 'such row')})"
             remedy = f", or if the column is text, declare it (--text {self.name})"
             raise no_number(self.name, name_row(row), cell, others, remedy)
@@ -106,7 +106,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def _numbers(cells: Sequence[str]) -> Array | None:
-    """Return cells as numbers, or None if one is none. Python strips more spaces than NumPy."""
+    """Return cells as numbers, or None if one is not. Python strips more spaces than NumPy."""
     with suppress(ValueError):
         return np.array(cells, dtype=np.float64)
     with suppress(ValueError):

@@ -34,7 +34,7 @@ from walklearn.tables.table import (
     reads_as_number,
     repeated,
 )
-from walklearn.tables.target_scale import check_scale, scaled
+from walklearn.tables.target_scale import check_scale, scale_numbers
 from walklearn.wording import did_you_mean, join_names
 
 Array = NDArray[Any]
@@ -90,8 +90,8 @@ class Column:
         return scale | ({"cut_off": self.cut_off} if self.has_cut_off else {})
 
     def features(self, numbers: ArrayLike) -> Array:
-        """Return the features of numbers, scaled and cut off."""
-        return scaled(numbers, self.centre, self.spread, self.cut_off)
+        """Return the features of numbers, scaled and clipped."""
+        return scale_numbers(numbers, self.centre, self.spread, self.cut_off)
 
     def encode(self, cells: Array, name_row: RowNamer) -> Array:
         """Return the features of these cells, shape (rows, features).

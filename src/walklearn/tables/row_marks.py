@@ -135,7 +135,7 @@ class RowMarks:
 def table_blocks(table: Table, node_column: str | None = None) -> Iterator[RowBlock]:
     """Yield the unchecked cells of a table, including columns that are not used."""
     if isinstance(table, SparseTable):
-        columns, sparse = dict(table.beside), table.all_rows
+        columns, sparse = dict(table.other_columns), table.all_rows
     else:
         columns, sparse = dict(table.unchecked()), None
     nodes = columns.pop(node_column, None) if node_column is not None else None

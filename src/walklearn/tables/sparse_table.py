@@ -1,9 +1,9 @@
-"""Files of numbers that are mostly 0 (SVMlight), stored without their zeros.
+"""`SparseTable`: the table of an SVMlight file, which stores no zeros.
 
 >>> import numpy, scipy.sparse
 >>> X = scipy.sparse.csr_array([[0.0, 0.5, 2.0], [0.0, 0.0, 1.5]])
 >>> table = SparseTable(X, {"y": numpy.array([1.0, -1.0])}, "rows.svm")
->>> list(table), table["x2"].tolist()              # most files count from 1
+>>> list(table), table["x2"].tolist()              # most files number features from 1
 (['x1', 'x2', 'y'], [2.0, 1.5])
 >>> table.without(["y", "x1"]).sparse_rows(["x2", "x9"]).toarray().tolist()
 [[2.0, 0.0], [1.5, 0.0]]
@@ -33,24 +33,27 @@ class SparseTable(Table):
 
     Features that a file does not mention are 0 in all of its rows.
 
-    X: the features, in SciPy's CSR (`all_rows`). beside: other columns. without: names of columns
-    that are left out.
+    X: the features as a SciPy CSR matrix (`all_rows`). other_columns: target and query. without:
+    names of columns that are left out.
     """
 
     def __init__(
         self,
         X: Any,
-        beside: Mapping[str, Array],
+        other_columns: Mapping[str, Array],
         source: str,
         name_row: RowNamer | None = None,
         without: Collection[str] = (),
     ) -> None:
-        self.all_rows, self.beside, self._without = X, beside, frozenset(without)
+        self.all_rows, self.other_columns, self._without = X, other_columns, frozenset(without)
         first = 0 if (X.indices == 0).any() else 1
         names = (f"x{at}" for at in range(first, X.shape[1]))
         columns = {name: partial(self._feature, name) for name in names}
         name_row = name_row or partial(row_of, source)
-        columns |= {name: partial(check_cells, name, beside[name], name_row) for name in beside}
+        columns |= {
+            name: partial(check_cells, name, other_columns[name], name_row)
+            for name in other_columns
+        }
         kept = {name: columns[name] for name in columns if name not in self._without}
         super().__init__(kept, X.shape[0], source, name_row)
 
@@ -66,14 +69,14 @@ class SparseTable(Table):
         """Return a table of the other columns; those left out must exist."""
         super().without(names)
         left_out = self._without | set(names)
-        return SparseTable(self.all_rows, self.beside, self.source, self.name_row, left_out)
+        return SparseTable(self.all_rows, self.other_columns, self.source, self.name_row, left_out)
 
     def rows(self, chosen: Array) -> Table:
-        """Return a table of some of the rows, which keep their names in messages."""
-        some = super().rows(chosen)
-        beside = {name: cells[chosen] for name, cells in self.beside.items()}
+        """Return a table of table of the rows, which keep their names in messages."""
+        table = super().rows(chosen)
+        other_columns = {name: cells[chosen] for name, cells in self.other_columns.items()}
         X = self.all_rows[chosen]
-        return SparseTable(X, beside, self.source, some.name_row, self._without)
+        return SparseTable(X, other_columns, self.source, table.name_row, self._without)
 
     def sparse_rows(self, names: Iterable[str]) -> Any:
         """Return these columns as sparse rows, or None if not all of them are features."""
@@ -82,15 +85,15 @@ class SparseTable(Table):
             return None
         from scipy.sparse import csr_array
 
-        places = np.array([int(name[1:]) for name in chosen])
-        is_stored = places < self.all_rows.shape[1]
-        kept = self._by_column[:, places[is_stored]]
+        positions = np.array([int(name[1:]) for name in chosen])
+        is_stored = positions < self.all_rows.shape[1]
+        kept = self._by_column[:, positions[is_stored]]
         if not np.isfinite(kept.data).all():
             for name in chosen:
                 self[name]  # raises an error that names the row
         starts = np.zeros(len(chosen) + 1, dtype=kept.indptr.dtype)
         starts[1:][is_stored] = np.diff(kept.indptr)
-        shape = (len(chosen), self.row_count)  # by columns: the rows of its transpose
+        shape = (len(chosen), self.row_count)  # the transpose, whose rows are the columns
         return csr_array((kept.data, kept.indices, np.cumsum(starts)), shape=shape).T.tocsr()
 
     @cached_property
@@ -107,7 +110,7 @@ class SparseTable(Table):
 
 
 def read_svmlight(path: Path, text: Collection[str]) -> SparseTable:
-    """Read an SVMlight file: feature 7 becomes the column x7, the target y, a row's query qid."""
+    """Read an SVMlight file into columns x0, x1, … of features, y of targets and qid of queries."""
     datasets = package("sklearn.datasets", "sklearn", "SVMlight files need")
     try:
         X, y, query = datasets.load_svmlight_file(os.fspath(path), query_id=True, zero_based=True)
@@ -116,7 +119,7 @@ def read_svmlight(path: Path, text: Collection[str]) -> SparseTable:
             f"{path} is not an SVMlight file ({error}). A line is a target, then index:value "
             "pairs with rising indices: 1 3:0.5 7:2"
         ) from error
-    beside = {"y": y} | ({"qid": query.astype(np.float64)} if query.any() else {})
-    for name in beside.keys() & set(text):
-        beside[name] = texts_of(beside[name])
-    return SparseTable(X, beside, str(path))
+    other_columns = {"y": y} | ({"qid": query.astype(np.float64)} if query.any() else {})
+    for name in other_columns.keys() & set(text):
+        other_columns[name] = texts_of(other_columns[name])
+    return SparseTable(X, other_columns, str(path))

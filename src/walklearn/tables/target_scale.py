@@ -1,8 +1,8 @@
 """The public centre and spread of a target that is a number.
 
-Noise on the model suits targets of spread 1 around 0. Under ε the model is therefore trained on
-(y − centre) / spread, cut off at ±`CUT_OFF`. Centre and spread are folded into the
-finished model, which predicts in the target's units.
+The noise on a model is made for targets with mean 0 and spread 1. Under ε the model is therefore
+trained on (y − centre) / spread, clipped to ±`CUT_OFF`. The final model includes centre and spread,
+so it predicts in the units of the target.
 
 >>> scale = TargetScale(150.0, 80.0)
 >>> scale.to_training([150.0, 230.0, 9999.0]).tolist()
@@ -30,8 +30,8 @@ CUT_OFF = 3.0  # in spreads
 class TargetScale:
     """Centre and spread of a target.
 
-    cut_off: targets farther than this many spreads from the centre are moved to that distance,
-    which bounds the influence of a row; unprotected training passes infinity.
+    cut_off: targets are clipped to this many spreads from the centre, which bounds the influence of
+    a row; infinite in unprotected training.
     """
 
     centre: float = 0.0
@@ -41,17 +41,17 @@ class TargetScale:
     def __post_init__(self) -> None:
         check_scale("the target", self.centre, self.spread, self.cut_off)
 
-    def check_intercept(self, intercept: bool, how: str) -> None:
+    def check_intercept(self, intercept: bool, remedy: str) -> None:
         """Raise a ValueError if there is no intercept to which the centre could be added."""
         if self.centre != 0.0 and not intercept:
             raise ValueError(
-                f"a centre of {self.centre:g} of the target becomes part of the intercept, and the "
-                f"model has none. {how}, or give a centre of 0."
+                f"a centre of {self.centre:g} of the target becomes part of the intercept, but the "
+                f"model has none. {remedy}, or give a centre of 0."
             )
 
     def to_training(self, targets: ArrayLike) -> Array:
         """Return the targets that the model is trained on."""
-        return scaled(targets, self.centre, self.spread, self.cut_off)
+        return scale_numbers(targets, self.centre, self.spread, self.cut_off)
 
     def to_original(self, model: Array, intercept: bool) -> Array:
         """Return the model that predicts in the target's units; an intercept is last."""
@@ -61,7 +61,7 @@ class TargetScale:
         return original
 
 
-def scaled(numbers: ArrayLike, centre: float, spread: float, cut_off: float) -> Array:
+def scale_numbers(numbers: ArrayLike, centre: float, spread: float, cut_off: float) -> Array:
     """Return (numbers − centre) / spread, cut off at ±cut_off."""
     with np.errstate(over="ignore"):
         units = (np.asarray(numbers, dtype=np.float64) - centre) / spread
@@ -69,7 +69,7 @@ def scaled(numbers: ArrayLike, centre: float, spread: float, cut_off: float) -> 
 
 
 def check_scale(name: str, centre: float, spread: float, cut_off: float) -> None:
-    """Raise a DataError unless numbers can be scaled by these."""
+    """Raise a DataError for a centre, spread or cut-off that is not valid."""
     if not (math.isfinite(centre) and 0 < spread < math.inf and cut_off > 0):
         raise DataError(
             f"{name} needs a finite centre, a positive spread and a positive cut_off, got "

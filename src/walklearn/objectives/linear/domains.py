@@ -1,7 +1,7 @@
-"""The closed convex set W of models.
+"""Domains: closed convex sets W of models.
 
-`project` maps a model to the nearest point of W. `sample` draws the start w¹ uniformly from W, as
-in the paper, or returns 0 if W is unbounded.
+`project` maps a model to the nearest point of W. `sample` draws the initial model w¹ uniformly from
+W, as in the paper, or returns 0 if W is unbounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from walklearn.registry import Registry
 
 
 class Domain(ABC):
-    """Base class of domains. Models are flat vectors; a matrix model is its entries.
+    """Base class of domains. Models are flat vectors; a matrix is flattened.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Domain(ABC):
 
     @abstractmethod
     def sample(self, size: int, generator: np.random.Generator) -> Array:
-        """Draw the start w¹, `size` doubles, uniformly from W; 0 if W is unbounded."""
+        """Draw the initial model of `size` entries uniformly from W; 0 if W is unbounded."""
 
 
 DOMAINS: Registry[type[Domain]] = Registry("domain")
@@ -46,7 +46,7 @@ DOMAINS: Registry[type[Domain]] = Registry("domain")
 @DOMAINS.register
 @dataclass(frozen=True)
 class Everywhere(Domain):
-    """No constraint. The theorems do not cover it; a penalty keeps the model bounded."""
+    """No constraint. The theorems assume a bounded domain; a penalty keeps the model bounded."""
 
     name: ClassVar[str] = "everywhere"
     bounded: ClassVar[bool] = False
@@ -84,7 +84,7 @@ class Ball(Domain):
         object.__setattr__(self, "radius", radius)
 
     def project(self, model: Array) -> Array:
-        """Scale a model outside onto the sphere."""
+        """Scale a model outside the ball onto its sphere."""
         squared_norm = float(np.dot(model, model))
         if squared_norm <= self.radius**2:
             return model
@@ -102,7 +102,7 @@ class Ball(Domain):
 class Box(Domain):
     """All models with low ≤ w_a ≤ high for every entry.
 
-    A step changes every entry, even for sparse rows, for which a ball is faster.
+    For sparse rows a ball is faster, because projection onto a box changes every entry.
 
     Parameters
     ----------

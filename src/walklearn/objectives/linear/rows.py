@@ -1,4 +1,4 @@
-"""Checks of rows, targets, weights and owners, each of which returns a new array."""
+"""Check rows, targets, weights and owners, and convert them to arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walklearn.wording import plural
 Aggregate = Literal["sum", "mean", "node-mean"]
 EmptyNodes = Literal["error", "relay"]
 
-LARGEST = 1e75  # of a value: its fourth power, times many rows, is still finite
+MAX_VALUE = 1e75  # the sum of fourth powers over many rows is still finite
 
 
 def check_rows(
@@ -54,15 +54,15 @@ def check_finite(finite: NDArray[np.bool_]) -> None:
 
 
 def check_sizes(X: Any, y: Array) -> None:
-    """Raise a ValueError for numbers that losses would multiply beyond double precision.
+    """Raise a ValueError for numbers whose products in a loss exceed double precision.
 
-    A fit of protected rows does not call this: a refusal would reveal something about them.
+    A fit under ε does not call this, because an error would reveal something about the rows.
     """
     for name, values in (("X", X.data if is_sparse(X) else X), ("y", y)):
         largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-        if largest > LARGEST:
+        if largest > MAX_VALUE:
             raise ValueError(
-                f"{name} has a value of size {largest:.3g}, more than {LARGEST:g}, so its powers "
+                f"{name} has a value of size {largest:.3g}, more than {MAX_VALUE:g}, so its powers "
                 "exceed double precision: divide it by a large number first."
             )
 
@@ -73,7 +73,7 @@ def is_sparse(X: Any) -> bool:
 
 
 def with_entries_once(X: Any) -> Any:
-    """Return compressed rows with one entry per column, several added up; X stays unchanged."""
+    """Return sparse rows in which duplicate entries are added up; X does not change."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -88,7 +88,7 @@ def _numbers(name: str, values: ArrayLike, remedy: str, **settings: Any) -> Arra
 
 
 def finite_rows(rows: Any) -> NDArray[np.bool_]:
-    """Mark the rows with finite numbers only."""
+    """Return a mask of the rows that contain only finite numbers."""
     if not is_sparse(rows):
         return np.asarray(np.isfinite(rows).all(axis=1))
     finite = np.ones(rows.shape[0], dtype=bool)
@@ -98,7 +98,7 @@ def finite_rows(rows: Any) -> NDArray[np.bool_]:
 
 
 def with_ones(X: Any) -> Any:
-    """Return the rows with a last feature that is always 1, whose weight is the intercept.
+    """Append a feature that is always 1, whose weight is the intercept.
 
     >>> with_ones(np.array([[2.0], [3.0]]))
     array([[2., 1.],
@@ -136,7 +136,9 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.floa
             f"{weights[wrong[0]]:g}."
         )
     if not weights.any():
-        raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
+        raise ValueError(
+            "sample_weight is zero for every row. Give at least one row a positive weight."
+        )
     return weights
 
 
@@ -162,6 +164,6 @@ def check_nodes(
 
 
 def scores(rows: Any, model: Array) -> Array:
-    """Return x·w of each row, or the score of each class if the model has several."""
+    """Return x·w for each row, or one score per class if the model has several classes."""
     outputs = model.size // rows.shape[1]
     return np.asarray(rows @ (model if outputs == 1 else model.reshape(outputs, -1).T))
