@@ -33,7 +33,7 @@ TABLE = pd.DataFrame(
 )
 ENCODING = Schema.of(
     {"age": {"range": (20.0, 95.0)}, "value": {"centre": 1.0, "spread": 2.0, "cut_off": 1.5}}
-).applied(Encoding.of_table(TABLE))
+).apply_to(Encoding.of_table(TABLE))
 SIZE = 6  # three categories, two numbers, the intercept
 KINDS: dict[str, tuple[str, list[Any] | None, tuple[int, ...]]] = {
     "texts": ("logistic", ["no", "yes"], (SIZE,)),
