@@ -85,7 +85,7 @@ def test_of_private_rows_only_what_may_be_published_is_logged(client):
 def test_the_owner_may_ask_for_more():
     fit = wl.RandomWalkClassifier(**PROTECTED, random_state=1).fit(X, y)
     hidden = wl.MlflowCallback().record(fit, {"training_accuracy": 0.9})
-    told = wl.MlflowCallback(owners_too=True).record(fit, {"training_accuracy": 0.9})
+    told = wl.MlflowCallback(include_private=True).record(fit, {"training_accuracy": 0.9})
     names = {name for name, _, _ in told.metrics} - {name for name, _, _ in hidden.metrics}
     assert names == {"value", "average_value", "rows", "training_accuracy"}
 
@@ -131,6 +131,6 @@ def test_train_logs_the_scores_of_public_rows_and_none_of_private_ones(client, t
 def test_track_owners_alone_is_told(tmp_path):
     (tmp_path / "rows.csv").write_text("x,y\n1,0\n2,1\n", encoding="utf-8")
     result = invoke("train", tmp_path / "rows.csv", "--target", "y", "--out", tmp_path / "model",
-                    "--track-owners")  # fmt: skip
+                    "--track-private")  # fmt: skip
     assert result.exit_code == 2
     assert "--track mlflow" in result.output

@@ -103,11 +103,11 @@ def test_mistakes_name_line_key_and_value(mistake: str) -> None:
 def test_errors_from_elsewhere_name_the_table() -> None:
     walk = table().table("walk")
     told = r"line 7: walk: no such kind \(here\)"
-    with pytest.raises(PlanError, match=told), walk.explained(note=" (here)"):
+    with pytest.raises(PlanError, match=told), walk.name_errors(note=" (here)"):
         raise TypeError("no such kind")
-    with pytest.raises(PlanError, match="line 7: walk: refused"), walk.explained():
+    with pytest.raises(PlanError, match="line 7: walk: refused"), walk.name_errors():
         raise ValueError("refused")
-    with pytest.raises(PlanError, match=r"^known already$"), walk.explained():
+    with pytest.raises(PlanError, match=r"^known already$"), walk.name_errors():
         raise PlanError("known already")
 
 

@@ -48,7 +48,7 @@ _OPTIONS = [
 ]
 # fmt: on
 _FACTS = ("nodes", "rows", "features", "classes")
-_OF_THE_ADVICE = (*_FACTS, "seed", "as_json", "verbose", "quiet")
+_ADVISE_ONLY = (*_FACTS, "seed", "as_json", "verbose", "quiet")
 
 
 @click.command()
@@ -163,7 +163,7 @@ def _train_options(plan: FitPlan, options: dict[str, Any]) -> str:
     for option in context.command.params:
         name = option.name or ""
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_given and isinstance(option, click.Option) and name not in _OF_THE_ADVICE:
+        if is_given and isinstance(option, click.Option) and name not in _ADVISE_ONLY:
             values[option.opts[0]] = context.params[name]
     if options["epsilon"] is not None:
         values["--task"] = options["task"]

@@ -40,7 +40,7 @@ def looks_like_owners(name: str) -> bool:
     return _OWNERS.fullmatch(name.strip()) is not None
 
 
-def about_columns(table: Table, columns: tuple[str, ...], has_nodes: bool) -> list[str]:
+def column_notes(table: Table, columns: tuple[str, ...], has_nodes: bool) -> list[str]:
     """Return notes on columns that are probably not features."""
     if len(columns) > MANY_COLUMNS:
         return []
@@ -48,7 +48,7 @@ def about_columns(table: Table, columns: tuple[str, ...], has_nodes: bool) -> li
     return [note for note in notes if note is not None]
 
 
-def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
+def node_column_notes(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
     """Return notes on a --node-column that looks like a measurement or a row ID."""
     if nodes is None:
         return []
@@ -65,7 +65,7 @@ def about_owners(name: str | None, nodes: NDArray[Any] | None) -> list[str]:
     ]
 
 
-def about_one_nodes_rows(table: Table, plan: Plan) -> list[str]:
+def node_file_notes(table: Table, plan: Plan) -> list[str]:
     """Return a note if the rows of one node look like the rows of all nodes."""
     why = list[str]()
     if plan.rows is not None and table.row_count >= plan.rows:

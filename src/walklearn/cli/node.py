@@ -71,10 +71,10 @@ def init(
     Each node is charged to the owner's record before any noise is drawn. The record is
     ~/.local/state/walklearn/record.sqlite, or under $XDG_STATE_HOME.
     """
-    from walklearn.cli.data_warnings import about_one_nodes_rows
+    from walklearn.cli.data_warnings import node_file_notes
     from walklearn.node.disk.creation import limited_claim
 
-    notes = about_one_nodes_rows(wl.tables.read_table(data), wl.node.Plan.read(plan))
+    notes = node_file_notes(wl.tables.read_table(data), wl.node.Plan.read(plan))
     created = wl.node.create_node(
         directory, plan=plan, data=data, listen=listen, address=address, name=name, budget=budget,
         accept_unprotected=accept_unprotected,

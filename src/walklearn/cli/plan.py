@@ -21,7 +21,7 @@ from walklearn.cli.data_options import (
     target_scale_of,
     with_options,
 )
-from walklearn.cli.user_errors import named_as_options
+from walklearn.cli.user_errors import name_options_in_errors
 from walklearn.wording import plural
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def new(out: Path, console: Console, **options: Any) -> None:
     if out.exists():
         raise FileExistsError(f"{out} exists, and other nodes may have it. Use another --out.")
     text = plan_from(**options)
-    with named_as_options():
+    with name_options_in_errors():
         made = Plan.from_text(text, str(out))
         made.check_usable()
     out.write_text(text, encoding="utf-8")
@@ -158,9 +158,9 @@ def plan_from(**given: Any) -> str:
 
 
 def _explain(plan: Plan, console: Console) -> None:
-    from walklearn.cli.plan_text import explained, notes
+    from walklearn.cli.plan_text import explanation_of, notes
 
-    topics = explained(plan)
+    topics = explanation_of(plan)
     console.document |= {"digest": plan.digest, "plan": plan.to_dict()}
     console.document |= {"explained": dict(topics), "notes": notes(plan)}
     width = max(len(topic) for topic, _ in topics) + 2

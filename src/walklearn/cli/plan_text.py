@@ -108,7 +108,7 @@ def text_of(
     return "".join(lines)
 
 
-def explained(plan: Plan) -> list[tuple[str, str]]:
+def explanation_of(plan: Plan) -> list[tuple[str, str]]:
     """Return an explanation of the plan, topic by topic."""
     target = "a number" if plan.classes is None else join_choices(plan.classes)
     features = plural(plan.encoding.feature_count, "feature")

@@ -21,11 +21,11 @@ from walklearn.cli.data_options import (
     task_of,
     with_options,
 )
-from walklearn.cli.data_warnings import about_columns, about_owners, unknown_labels
+from walklearn.cli.data_warnings import column_notes, node_column_notes, unknown_labels
 from walklearn.cli.resume import check_plan, graph_seed, load_interrupted
 from walklearn.cli.run_record import charge_run, total_of_runs
 from walklearn.cli.train_output import (
-    Trained,
+    TrainedModel,
     document_of,
     notes_on_network,
     notes_on_result,
@@ -95,9 +95,8 @@ _OPTIONS = [
     click.option("--track", type=click.Choice(["mlflow"]),
                  help="Log parameters, trace and ledger as a run of MLflow (MLFLOW_TRACKING_URI, "
                       "MLFLOW_EXPERIMENT_NAME); for private rows only publishable facts."),
-    click.option("--track-owners", is_flag=True,
-                 help="Also log loss and accuracy on private rows, which are private to the "
-                      "owner."),
+    click.option("--track-private", is_flag=True,
+                 help="Also log loss and accuracy on private rows; do not publish such a run."),
 ]
 # fmt: on
 
@@ -140,9 +139,9 @@ def train(
     if options["track"]:
         from walklearn.estimators.mlflow_callback import MlflowCallback
 
-        tracker = MlflowCallback(owners_too=options["track_owners"])
-    elif options["track_owners"]:
-        raise ValueError("--track-owners needs --track mlflow. Pass it, or leave it out.")
+        tracker = MlflowCallback(include_private=options["track_private"])
+    elif options["track_private"]:
+        raise ValueError("--track-private needs --track mlflow. Pass it, or leave it out.")
     options["graph_seed"] = graph_seed(out, resume, options["seed"])
     data_options = DataOptions.take(options)
     table = data_options.read(data)
@@ -194,9 +193,9 @@ def _rows(
     target = data_options.target_of(table)
     task = task_of(table[target], target, options["task"])
     rows = data_options.rows(table)
-    notes = about_columns(table, rows.columns, rows.nodes is not None)
+    notes = column_notes(table, rows.columns, rows.nodes is not None)
     if is_family(data_options.graph):  # the nodes of an edge list are known to own rows
-        notes += about_owners(data_options.node_column, rows.nodes)
+        notes += node_column_notes(data_options.node_column, rows.nodes)
     if options["test"] is not None:
         tested = data_options.read(options["test"])
     if tested is not None:
@@ -283,7 +282,7 @@ def _trained(
     tested: Table | None,
     tracker: MlflowCallback | None,
     console: Console,
-) -> Trained:
+) -> TrainedModel:
     """Evaluate the model, log it, and print notes on surprises."""
     from walklearn.estimators.result import row_facts
     from walklearn.estimators.statements import is_claimed
@@ -301,4 +300,4 @@ def _trained(
     owners |= {f"{name}_score": score._asdict() for name, score in scores.items()}
     if not is_claimed(estimator):
         model = model.with_details(owners)
-    return Trained(model, owners, scores, logged)
+    return TrainedModel(model, owners, scores, logged)

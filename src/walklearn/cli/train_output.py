@@ -11,7 +11,7 @@ import click
 from walklearn.cli.console import WIDTH, Console, print_reasons, wrapped_sentences
 
 if TYPE_CHECKING:
-    from walklearn.estimators.mlflow_callback import Logged
+    from walklearn.estimators.mlflow_callback import LoggedRun
     from walklearn.estimators.random_walk import RandomWalk
     from walklearn.fitting.plan import FitPlan
     from walklearn.graphs import Network
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIN_IMPROVEMENT = 0.1
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """A trained model and its scores.
 
     owners: results computed from the rows. If the model has a privacy claim, only the owner sees
@@ -37,7 +37,7 @@ class Trained(NamedTuple):
     model: Model
     owners: dict[str, Any]
     scores: dict[str, Score]
-    logged: Logged | None = None
+    logged: LoggedRun | None = None
     total: RecordTotal | None = None
 
     @property
@@ -99,7 +99,7 @@ def notes_on_result(estimator: RandomWalk, rows: Rows, score: Score) -> list[str
     return notes
 
 
-def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:
+def document_of(trained: TrainedModel, notes: list[str]) -> dict[str, Any]:
     """Return the JSON document, with results computed from the rows under a key of their own."""
     model, owners, public = trained.model, dict(trained.owners), dict[str, Any]()
     names = ("kind", "target", "classes", "loss", "walk", "updates", "privacy")
@@ -114,7 +114,7 @@ def document_of(trained: Trained, notes: list[str]) -> dict[str, Any]:
     return document | {"private_to_the_owner": owners} | public
 
 
-def print_result(console: Console, trained: Trained, out: Path, plan: FitPlan) -> None:
+def print_result(console: Console, trained: TrainedModel, out: Path, plan: FitPlan) -> None:
     """Print the scores of a model, its privacy, and the reasons of its plan."""
     from walklearn.wording import plural
 
@@ -160,11 +160,11 @@ def print_result(console: Console, trained: Trained, out: Path, plan: FitPlan) -
     console.print(f"\nThe model is in {out}. Next: walklearn predict {quote(str(out))} new.csv")
 
 
-def location_of(logged: Logged) -> str:
+def location_of(logged: LoggedRun) -> str:
     """Return the location of a run of MLflow, with the command that shows it.
 
-    >>> from walklearn.estimators.mlflow_callback import Logged
-    >>> print(location_of(Logged("3f2a", "sqlite:///mlflow.db")))
+    >>> from walklearn.estimators.mlflow_callback import LoggedRun
+    >>> print(location_of(LoggedRun("3f2a", "sqlite:///mlflow.db")))
     MLflow run 3f2a in sqlite:///mlflow.db. Show it with:
       mlflow ui --backend-store-uri sqlite:///mlflow.db
     """

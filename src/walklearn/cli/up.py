@@ -14,7 +14,7 @@ import click
 
 from walklearn.cli.console import Console, with_console
 from walklearn.cli.data_options import described_graph
-from walklearn.cli.user_errors import BadInput, named_as_options
+from walklearn.cli.user_errors import BadInput, name_options_in_errors
 from walklearn.cli.walk_panel import Curve, walk_panel
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def up(
         )
     trial = Trial.draw(drawn, walk, updates, privacy, seed)
     # Refuse an unusable plan before the first node is created.
-    with named_as_options():
+    with name_options_in_errors():
         Plan.from_text(trial.plan, "plan.toml").check_usable()
     if privacy is not None:
         console.print("Not protected: the model, so ε = ∞. Only L_i is released with noise.")

@@ -43,7 +43,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 @contextmanager
-def named_as_options() -> Iterator[None]:
+def name_options_in_errors() -> Iterator[None]:
     """Replace the key by the option in errors about a plan that was made from options."""
     options = {option.name for option in click.get_current_context().command.params}
     try:

@@ -2,7 +2,7 @@
 
 If a fit has a privacy claim, ε does not cover its losses and the scores on its rows, which are
 computed from private rows. MLflow then gets only the facts in the model's directory, which can be
-published, unless `owners_too` is True.
+published, unless `include_private` is True.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Record(NamedTuple):
     documents: dict[str, dict[str, Any]]
 
 
-class Logged(NamedTuple):
+class LoggedRun(NamedTuple):
     """The run of a logged fit, and its store."""
 
     run_id: str
@@ -50,7 +50,7 @@ class MlflowCallback:
 
     Parameters
     ----------
-    owners_too
+    include_private
         True to log also numbers that were computed from private rows; they must not be published.
     run_name
         The name of the runs; by default MLflow chooses one.
@@ -65,7 +65,7 @@ class MlflowCallback:
     ('auto', ['average_value', 'bytes', 'messages', 'rows', 'value'])
     """
 
-    owners_too: bool = False
+    include_private: bool = False
     run_name: str | None = None
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class MlflowCallback:
     def __call__(self, updates: int, loss: float) -> None:
         """Ignore the loss during the walk: only the fitted estimator tells if it may be logged."""
 
-    def fitted(self, estimator: Any, scores: Mapping[str, float] | None = None) -> Logged | None:
+    def fitted(self, estimator: Any, scores: Mapping[str, float] | None = None) -> LoggedRun | None:
         """Log a fitted estimator, with further scores on its rows; a failure is a warning."""
         try:
             return self._log(self.record(estimator, scores))
@@ -88,7 +88,7 @@ class MlflowCallback:
 
     def record(self, estimator: Any, scores: Mapping[str, float] | None = None) -> Record:
         """Return the parameters, tags, metrics (name, value, updates) and documents of a run."""
-        trace, may_log = estimator.trace_, self.owners_too or not is_claimed(estimator)
+        trace, may_log = estimator.trace_, self.include_private or not is_claimed(estimator)
         curves = {"messages": trace.messages, "bytes": trace.bytes}
         last: dict[str, float] = {}
         if may_log:
@@ -120,7 +120,7 @@ class MlflowCallback:
             },
         )
 
-    def _log(self, record: Record) -> Logged:
+    def _log(self, record: Record) -> LoggedRun:
         import mlflow
         from mlflow.entities import Metric
 
@@ -134,7 +134,7 @@ class MlflowCallback:
                 client.log_batch(run.info.run_id, metrics=metrics[first : first + MAX_METRICS])
             for name, document in record.documents.items():
                 mlflow.log_dict(document, name)
-        return Logged(run.info.run_id, _without_password(mlflow.get_tracking_uri()))
+        return LoggedRun(run.info.run_id, _without_password(mlflow.get_tracking_uri()))
 
 
 def _without_password(address: str) -> str:

@@ -44,7 +44,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, private: bool = F
 
 
 @contextmanager
-def whole_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -> Iterator[Path]:
+def atomic_directory(target: Path, mode: int = 0o777, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary directory that is renamed to the target if the block succeeds.
 
     replace: True to replace an existing directory, which is an `OSError` otherwise, even if it was

@@ -99,7 +99,7 @@ class CheckedTable(dict[str, Any]):
         return self.source.error(problem, full, place)
 
     @contextmanager
-    def explained(self, key: str = "", note: str = "") -> Iterator[None]:
+    def name_errors(self, key: str = "", note: str = "") -> Iterator[None]:
         """Add the name of the table, or of one of its keys, to errors inside the block."""
         try:
             yield

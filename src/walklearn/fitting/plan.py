@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walklearn.checks import check_kind
-from walklearn.fitting.rounds import Stopping
+from walklearn.fitting.rounds import StoppingRule
 from walklearn.fitting.units import Units
 from walklearn.graphs import Graph
 from walklearn.objectives import Aggregate, Objective, Problem
@@ -117,7 +117,7 @@ class FitPlan:
     walk: Walk
     update: Update | None
     privacy: Protection
-    stop: Stopping
+    stop: StoppingRule
     loss: Loss
     penalty: float
     domain: Domain | None

@@ -23,7 +23,7 @@ import numpy as np
 from walklearn.checks import check_kind, check_number
 from walklearn.fitting.plan import FitPlan, Reason, noise_length, released
 from walklearn.fitting.request import MEANS, FitRequest, walk_of
-from walklearn.fitting.rounds import Stopping
+from walklearn.fitting.rounds import StoppingRule
 from walklearn.graphs import Graph
 from walklearn.objectives import Aggregate, Problem
 from walklearn.objectives.linear.losses import LOSSES, Logistic, Loss
@@ -184,7 +184,7 @@ def resolve(
     problem: the data, if they are known; of private rows only public facts are used. before: the
     plan of an earlier call, which fixes the split of the total. partial: True for partial_fit.
     """
-    case = _Case(request, loss, facts, graph, problem, partial)
+    case = _Resolver(request, loss, facts, graph, problem, partial)
     privacy, walk = request.privacy, request.walk
     if privacy.epsilon is not None or mechanism_of(walk) is not None:
         check_disclosure_known(walk)
@@ -213,7 +213,7 @@ def resolve(
         average = "none"
     elif average == "auto":  # with ε, steps are short, and an average lags behind the last model
         average = "tail" if privacy.epsilon is None or not privacy.protects_model else "none"
-    stop = Stopping(
+    stop = StoppingRule(
         steps=steps, max_steps=request.max_steps or max_steps(facts.nodes, converges),
         first=max(FIRST_CHECK, facts.nodes),
         tolerance=tolerance if request.tol is None else request.tol,
@@ -233,7 +233,7 @@ def resolve(
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
+class _Resolver:
     """The request, the known facts about the data, and the reasons of the choices so far."""
 
     request: FitRequest
@@ -493,7 +493,7 @@ def _about_graph(graph: Graph) -> str:
     return f"of the family {graph.family[0]!r}, as asked for or by default."
 
 
-def _about_stop(stop: Stopping, converges: bool, is_private: bool) -> str:
+def _about_stop(stop: StoppingRule, converges: bool, is_private: bool) -> str:
     if stop.steps is not None:
         why = ", because a check of convergence would reveal rows" * is_private
         return f"after {plural(stop.steps, 'update')}{why}."

@@ -5,7 +5,7 @@ a token would collect this loss on one more tour. The averaged model for predict
 the last round, w̄ = Σ γ_m w_m / Σ γ_m over its updates. The average in the theorems also includes
 the start of the walk, whose weight falls only slowly.
 
->>> Stopping(steps=None, max_steps=10_000, first=1000).rounds()
+>>> StoppingRule(steps=None, max_steps=10_000, first=1000).rounds()
 [39, 78, 156, 312, 625, 1250, 2500, 5000, 10000]
 """
 
@@ -40,7 +40,7 @@ MORE = "Raise max_steps or tol, use a larger penalty, or fix the number of updat
 
 
 @dataclass(frozen=True)
-class Stopping:
+class StoppingRule:
     """The length of a walk: `steps` updates, or until it converges, but at most `max_steps`.
 
     first: the minimum of updates before the loss may count as converged. average: the model that
@@ -109,7 +109,7 @@ def run_walk(
     graph: Graph,
     streams: Streams,
     token: Position | None,
-    stopping: Stopping,
+    stopping: StoppingRule,
     contributions: Array | None = None,
     callback: Callable[[int, float], object] | None = None,
     draws_exactly: bool = False,
@@ -173,7 +173,7 @@ def run_walk(
     return result
 
 
-def why_not_converged(walk: WalkResult, stopping: Stopping) -> str:
+def why_not_converged(walk: WalkResult, stopping: StoppingRule) -> str:
     """Explain why a walk has not converged, with a remedy."""
     losses, updates = walk.losses(stopping.average), walk.snapshots[-1].updates
     if walk.convergence is not None and walk.convergence.ratio < np.inf:
@@ -213,7 +213,7 @@ def _advance(
 
 
 def _average(
-    batch: WalkBatch, result: WalkResult, now: Position, start: Position, stopping: Stopping
+    batch: WalkBatch, result: WalkResult, now: Position, start: Position, stopping: StoppingRule
 ) -> None:
     """Set the token whose average predicts, and the token from which a later call continues."""
     result.token = result.resumable = now

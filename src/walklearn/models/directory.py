@@ -11,7 +11,7 @@ import numpy as np
 
 from walklearn import __version__
 from walklearn.arrays import Arrays, read_npz
-from walklearn.files.atomic_write import atomic_write, no_directory, whole_directory
+from walklearn.files.atomic_write import atomic_directory, atomic_write, no_directory
 from walklearn.models.model import Model
 from walklearn.models.report import report_of
 from walklearn.tables.encoding import Encoding
@@ -32,7 +32,7 @@ class ModelFileError(ValueError):
 def save(model: Model, path: Path, overwrite: bool) -> None:
     """Write the model to a directory atomically."""
     check_target(path, overwrite)
-    with whole_directory(path.absolute(), replace=True) as fresh:
+    with atomic_directory(path.absolute(), replace=True) as fresh:
         for name, content in contents(model).items():
             atomic_write(fresh / name, content)
 

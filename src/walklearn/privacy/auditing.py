@@ -78,7 +78,7 @@ class Auditable(Protocol):
 
 
 @dataclass(frozen=True)
-class Finding(ABC):
+class AuditResult(ABC):
     """Result of an audit: the claim, and evidence against it."""
 
     epsilon: float
@@ -121,7 +121,7 @@ class Finding(ABC):
 
 
 @dataclass(frozen=True)
-class Audit(Finding):
+class Audit(AuditResult):
     """Claim of a mechanism and the evidence against it.
 
     The two lower bounds are true together with probability `confidence`.

@@ -109,18 +109,18 @@ class NoisyGradients:
         >>> ModelNoise(clip=1.0, noise_multiplier=2.0, max_contributions=1).draw(3).shape
         (3,)
         """
-        return exact_draws.rounded_normal(size, self._steps_of_noise, step=1.0, bits=bits)
+        return exact_draws.rounded_normal(size, self._noise_in_steps, step=1.0, bits=bits)
 
     def prepare(self, size: int) -> None:
         """Draw ahead for some coordinates, so that the next `draw` of this size only copies."""
-        exact_draws.prepare(size, self._steps_of_noise, step=1.0)
+        exact_draws.prepare(size, self._noise_in_steps, step=1.0)
 
     def is_prepared(self, size: int) -> bool:
         """True if at least `size` draws were made ahead and are unused."""
-        return exact_draws.is_prepared(size, self._steps_of_noise, step=1.0)
+        return exact_draws.is_prepared(size, self._noise_in_steps, step=1.0)
 
     @property
-    def _steps_of_noise(self) -> float:
+    def _noise_in_steps(self) -> float:
         """σ in steps of `clip_step`, which is exact: C is 2^24 steps."""
         if self.noise_multiplier > _MAX_DRAWN:
             raise ValueError(

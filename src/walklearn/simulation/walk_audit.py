@@ -44,7 +44,7 @@ from walklearn.objectives import Problem
 from walklearn.privacy import noise_test
 from walklearn.privacy.accounting import special
 from walklearn.privacy.accounting.printing import format_lower, format_upper
-from walklearn.privacy.auditing import Finding, epsilon_lower_bound, largest_refutable
+from walklearn.privacy.auditing import AuditResult, epsilon_lower_bound, largest_refutable
 from walklearn.privacy.limits import check_delta, check_epsilon
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.simulation.arguments import Seed, root_of
@@ -78,7 +78,7 @@ _ENGINES: dict[str, tuple[type[WalkBatch], int]] = {
 
 
 @dataclass(frozen=True)
-class WalkAudit(Finding):
+class WalkAudit(AuditResult):
     """Claim of a walk and the evidence against it.
 
     Parameters

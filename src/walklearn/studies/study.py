@@ -257,14 +257,14 @@ def _check_parts(study: Study, table: CheckedTable) -> None:
     """Make each graph, problem and method once, for instance 0; errors name their lines."""
     graphs, problems, methods = (table.table(key) for key in ("graphs", "problems", "methods"))
     for graph, problem in product(study.graphs, study.problems):
-        with (settings := graphs.table(graph)).explained():
+        with (settings := graphs.table(graph)).name_errors():
             drawn = graph_of(settings, stream(study.seed, RUN, 0, GRAPH))
-        with (settings := problems.table(problem)).explained(note=f" (with graph {graph})"):
+        with (settings := problems.table(problem)).name_errors(note=f" (with graph {graph})"):
             objective = draw_problem(settings, drawn, stream(study.seed, RUN, 0, DATA))
         for method in map(methods.table, study.methods):
             if not any(_runs_on(method, graph, problem, steps) for steps in study.step_sizes):
                 continue
-            with method.explained(note=f" (with problem {problem})"):
+            with method.name_errors(note=f" (with problem {problem})"):
                 try:
                     made = method_of(method, study.problems[problem], objective)
                 except InfeasiblePrivacyError as error:

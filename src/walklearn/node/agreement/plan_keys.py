@@ -105,10 +105,10 @@ def check_together(table: CheckedTable, plan: Plan) -> None:
     wrong = _mistakes_of_privacy(plan, table.get("privacy"))
     for key, problem in (*_mistakes(table, plan), *wrong):
         raise table.error(key, problem)
-    with table.explained("privacy"):
+    with table.name_errors("privacy"):
         _ = plan.bounds
     if plan.target_scale is not None:
-        with table.explained("target_scale"):
+        with table.name_errors("target_scale"):
             plan.target_scale.check_intercept(plan.intercept, "Write intercept = true")
 
 
@@ -235,7 +235,7 @@ def _columns_and_target(table: CheckedTable) -> dict[str, Any]:
         inner.only(("centre", "spread"), "target_scale")
         scale = TargetScale(inner.number("centre"), inner.number("spread", above=0.0))
     elif target not in features:  # otherwise it is refused later
-        with table.explained("columns"):
+        with table.name_errors("columns"):
             scale = schema.target_scale(target)
     if scale is not None:
         schema = schema.without(target)

@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
-from walklearn.files.atomic_write import atomic_write, sync_directory, whole_directory
+from walklearn.files.atomic_write import atomic_directory, atomic_write, sync_directory
 from walklearn.node.agreement.node_rows import NodeRows
 from walklearn.node.agreement.plan import Plan
 from walklearn.node.wire.identity import Identity, Invite, check_address, check_name, no_address
@@ -307,7 +307,7 @@ def new_directory(target: Path) -> Iterator[Path]:
     if target.exists() or target.is_symlink():
         raise exists
     try:
-        with whole_directory(target, mode=0o700) as fresh:
+        with atomic_directory(target, mode=0o700) as fresh:
             yield fresh
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):  # another process was faster
