@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import walklearn as wl
 from benchmarks.measurement import Measurement, main
+from walklearn.simulation.averaging import Gossip
 
 SEED = 2024
 
@@ -33,7 +34,7 @@ class Job(NamedTuple):
     def __str__(self) -> str:
         return f"N={self.nodes:,}, d={self.dimension}, {self.steps:,} steps × {self.replicates}"
 
-    def call(self, method: wl.Walk | wl.Gossip) -> Callable[..., Any]:
+    def call(self, method: wl.Walk | Gossip) -> Callable[..., Any]:
         """`simulate` on this job."""
         X, y = wl.datasets.two_gaussians(self.nodes, self.dimension, variance=10.0, seed=SEED)
         problem = wl.Problem(X, y, penalty=1.0, domain=wl.domains.Ball(10.0))
@@ -67,7 +68,7 @@ def best(clock: Callable[[], float], rounds: int, *calls: Callable[[], object]) 
 
 
 def gaps_row(
-    job: Job, method: wl.Walk | wl.Gossip, target: float, rounds: int
+    job: Job, method: wl.Walk | Gossip, target: float, rounds: int
 ) -> Iterator[Measurement]:
     run = job.call(method)
     with_gaps, without = best(

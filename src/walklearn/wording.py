@@ -42,10 +42,10 @@ def join_names(names: Sequence[str], maximum: int = 8) -> str:
     >>> join_names(["a", "b", "c"], maximum=1)
     "'a' and 2 others"
     """
-    shown = [repr(name) for name in names[:maximum]]
+    parts = [repr(name) for name in names[:maximum]]
     if len(names) > maximum:
-        shown.append(plural(len(names) - maximum, "other"))
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+        parts.append(plural(len(names) - maximum, "other"))
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def join_choices(choices: Sequence[str]) -> str:

@@ -121,11 +121,11 @@ def print_result(console: Console, trained: TrainedModel, out: Path, plan: FitPl
     model, details = trained.model, {**trained.model.details, **trained.owners}
     size = f"{plural(details['rows'], 'row')} of {plural(details['features'], 'feature')}"
     network = f"{plural(details['nodes'], 'node')} with {plural(details['edges'], 'edge')}"
-    walked = f"{plural(model.updates, 'update')}, {plural(details['messages'], 'message')}"
+    walk = f"{plural(model.updates, 'update')}, {plural(details['messages'], 'message')}"
     loss = f"{details['loss']:.4g} ({model.loss}, penalty {model.penalty:g})"
     rows = [
         ["data", f"{size} on {network}"],
-        ["walk", f"{model.walk}: {walked}"],
+        ["walk", f"{model.walk}: {walk}"],
         *([["loss", loss]] if console.verbose else []),
         *([name, str(score)] for name, score in trained.scores.items()),
     ]

@@ -219,9 +219,9 @@ def _target_scale(
     if scale is not None and (spread is not None or is_private):
         scale.check_intercept(bool(given["fit_intercept"]), "Pass fit_intercept=True")
     if scale is None and predicts_numbers and is_private and given["model"] is None:
-        asked = "model_privacy" if given["epsilon"] is None else "epsilon"
+        option = "model_privacy" if given["epsilon"] is None else "epsilon"
         raise ValueError(
-            f"{asked} for regression needs a public centre and spread of the target, because the "
+            f"{option} for regression needs a public centre and spread of the target, because the "
             "noise is for targets of spread 1. Pass target_centre, a typical target, and "
             "target_spread, the typical deviation from it, both known without looking at the rows."
         )

@@ -137,11 +137,11 @@ def prepare(
     )  # fmt: skip
     token, ledger = state.token_for(setting, units), plan.ledger()
     _warn_of_protection(plan, ledger, state)
-    kept = replace(
+    later = replace(
         state, resumed=None, calls=state.calls + 1, units=units, network=network, token=token,
         ledger=ledger, request=request, plan=plan, marked_rows=marked_rows, is_spent=False,
     )  # fmt: skip
-    return PreparedFit(request, rows, problem, clipped, plan, ledger, state, kept, seeds, partial)
+    return PreparedFit(request, rows, problem, clipped, plan, ledger, state, later, seeds, partial)
 
 
 def blas_threads(features: int) -> Any:

@@ -56,9 +56,9 @@ def random_regular(
     def complement() -> Pairs:  # switches fail for dense edges, not for their sparse complement
         i, j = _regular_pairs(rng, nodes, nodes - 1 - degree)
         low, high = np.minimum(i, j), np.maximum(i, j)
-        kept = np.ones(nodes * (nodes - 1) // 2, dtype=np.bool_)
-        kept[high * (high - 1) // 2 + low] = False
-        return pair_at(np.flatnonzero(kept))
+        remains = np.ones(nodes * (nodes - 1) // 2, dtype=np.bool_)
+        remains[high * (high - 1) // 2 + low] = False
+        return pair_at(np.flatnonzero(remains))
 
     return drawn(nodes, complement, connected)
 

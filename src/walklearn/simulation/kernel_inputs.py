@@ -123,9 +123,9 @@ def node_streams_of(streams: Sequence[Streams], nodes: int) -> Array:
 
     From then on these states advance, and the generators they were read from do not.
     """
-    own = [each for each in streams if each.nodes is not None]
-    states = [_pcg64_state(each.of(node).walk) for each in own for node in range(nodes)]
-    return np.array(states, dtype=np.uint64).reshape(len(own), nodes, 4)
+    node_streams = [each for each in streams if each.nodes is not None]
+    states = [_pcg64_state(each.of(node).walk) for each in node_streams for node in range(nodes)]
+    return np.array(states, dtype=np.uint64).reshape(len(node_streams), nodes, 4)
 
 
 def _pcg64_state(generator: np.random.Generator) -> list[int]:

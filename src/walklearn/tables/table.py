@@ -108,13 +108,13 @@ class Table(Mapping[str, Array]):
     def without(self, names: Sequence[str]) -> Table:
         """Return a table of the other columns; those left out must exist."""
         check_known(self.source, names, self)
-        kept = {name: partial(self.__getitem__, name) for name in self if name not in names}
-        if not kept:
+        remaining = {name: partial(self.__getitem__, name) for name in self if name not in names}
+        if not remaining:
             raise DataError(
                 f"{self.source} has no column to learn from besides {join_names(list(names))}. If "
                 "several columns were read as one, say what separates them (--delimiter)."
             )
-        return Table(kept, self.row_count, self.source, self.name_row)
+        return Table(remaining, self.row_count, self.source, self.name_row)
 
     def rows(self, chosen: Array) -> Table:
         """Return a table of some of the rows, which keep their names in messages."""
