@@ -292,6 +292,21 @@ def test_mistakes_are_named(about: Any, settings: dict[str, Any], named: str) ->
         advise(GRAPH, 60)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("loss", ["softmax", wl.losses.Softmax()])
+def test_a_plan_for_classes_needs_their_number(loss: Any) -> None:
+    with pytest.raises(ValueError, match=r"number of classes.*Softmax\(3\)"):
+        advise(GRAPH, FACTS, loss=loss)
+    plan = advise(GRAPH, PublicFacts(60, 60, 5), loss=wl.losses.Softmax(3), intercept=False)
+    rows = np.random.default_rng(1).normal(size=(60, 5))
+    labels, softmax = np.arange(60.0) % 3, wl.losses.Softmax()
+    problem = wl.Problem(rows, labels, loss=softmax, penalty=1e-3, aggregate="mean")
+    assert plan.bind(problem).objective == problem
+    private = PrivacySettings(**TOTAL, feature_bound=3.0)
+    known = wl.Problem(rows, labels, loss=wl.losses.Softmax(3), penalty=1e-3, aggregate="mean")
+    assert advise(GRAPH, problem, private) == advise(GRAPH, known, private)
+    assert advise(GRAPH, problem, private).bind(problem).objective == problem
+
+
 def test_without_privacy_the_update_has_memory() -> None:
     plan = advise(GRAPH, FACTS)
     assert plan.update == wl.updates.Saga()

@@ -217,10 +217,13 @@ class FitPlan:
             # Step and noise-to-signal ratio depend on the number of rows.
             if facts.rows is not None and (protects_rows or self.budget.asks):
                 expected["total_rows"] = facts.rows
+        actual = {name: getattr(objective, name, None) for name in expected}
+        if isinstance(objective, Problem):
+            actual["loss"] = loss_with_classes(objective)
         wrong = [
-            f"{name} of the plan is {value}, and of the objective {other}"
+            f"{name} of the plan is {value}, and of the objective {actual[name]}"
             for name, value in expected.items()
-            if (other := getattr(objective, name, None)) != value
+            if actual[name] != value
         ]
         if wrong:
             raise ValueError(f"{'; '.join(wrong)}. Resolve a plan for this objective.")
@@ -367,12 +370,9 @@ class FitPlan:
             for name, value in content.items()
         }
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the choices in hex, without the length of the walk, the rows and their units.
-
-        An interrupted training may be resumed on the same rows under a plan with the same digest.
-        """
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The choices that a resumed training must keep, as JSON values; without its length."""
         content = self._choices() | {"tolerance": self.stop.tolerance}
         for name in ("updates", "max_updates"):
             del content[name]
@@ -381,8 +381,15 @@ class FitPlan:
             content["budget"] = replace(self.budget, mechanism=None)  # the walk has the mechanism
         else:
             del content["row_length"]  # it matters for noise only
-        content = {name: _rounded(value) for name, value in content.items()}
-        digest = sha256(json.dumps(content, sort_keys=True).encode())
+        return {name: _rounded(value) for name, value in content.items()}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the settings and of the graph in hex, without the rows and their units.
+
+        An interrupted training may be resumed on the same rows under a plan with the same digest.
+        """
+        digest = sha256(json.dumps(self.settings, sort_keys=True).encode())
         digest.update(self.graph.indptr.tobytes() + self.graph.indices.tobytes())
         return digest.hexdigest()
 
@@ -448,6 +455,11 @@ def _extended(earlier: Ledger, nodes: int, simulated: bool) -> Ledger:
     return Ledger.from_dict(
         {**content, "nodes": nodes, "simulated": simulated or earlier.simulated}
     )
+
+
+def loss_with_classes(problem: Problem) -> Loss:
+    """Return the loss of a problem, with the number of classes that its labels have."""
+    return problem.loss.for_classes(problem.model_shape[0])
 
 
 def released(

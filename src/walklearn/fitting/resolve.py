@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from walklearn.checks import check_kind, check_number
-from walklearn.fitting.plan import FitPlan, Reason, noise_length, released
+from walklearn.fitting.plan import FitPlan, Reason, loss_with_classes, noise_length, released
 from walklearn.fitting.request import MEANS, FitRequest, walk_of
 from walklearn.fitting.rounds import StoppingRule
 from walklearn.graphs import Graph
 from walklearn.objectives import Aggregate, Problem
-from walklearn.objectives.linear.losses import LOSSES, Logistic, Loss
+from walklearn.objectives.linear.losses import LOSSES, Logistic, Loss, Softmax
 from walklearn.objectives.linear.rows import is_sparse
 from walklearn.privacy import (
     BudgetPlan,
@@ -140,11 +140,16 @@ def advise(
     intercept = isinstance(about, PublicFacts) if intercept is None else bool(intercept)
     if loss is not None and not isinstance(loss, Loss):
         loss = LOSSES.by_name(loss)()
+    if isinstance(about, PublicFacts) and loss == Softmax():
+        raise ValueError(
+            "loss='softmax' needs the number of classes. Use loss=losses.Softmax(3), or pass a "
+            "Problem instead of PublicFacts."
+        )
     check_number("penalty", penalty, minimum=0.0)
     aggregate: Aggregate = "mean"
     if isinstance(about, Problem):
         problem, facts = about, facts_of(about, intercept)
-        loss, penalty, aggregate = about.loss, about.penalty, about.aggregate
+        loss, penalty, aggregate = loss_with_classes(about), about.penalty, about.aggregate
         if privacy.hides_row_counts:
             if aggregate != "node-mean":
                 raise ValueError(
