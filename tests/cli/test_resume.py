@@ -7,12 +7,16 @@ import re
 import signal
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import walklearn as wl
 from tests.running import WALKLEARN, invoke, invoke_ok, refusal, started
+from walklearn.cli.resume import check_plan
 from walklearn.models import Model
 
 ASKED = ("--target", "y", "--node-column", "site", "--seed", "1")
@@ -85,27 +89,27 @@ def interrupted(out: Path) -> Model:
 
 
 SETTINGS = [
-    ("--walk", "weighted"),
-    ("--laziness", "0.1"),
-    ("--update", "sgd"),
-    ("--step-constant", "0.5"),
-    ("--batch", "7"),
-    ("--tol", "0.01"),
-    ("--graph", "ring"),
-    ("--feature-bound", "2"),
-    ("--seed", "2"),
-    ("--penalty", "0.5"),
+    (("--walk", "weighted"), "differ: walk"),
+    (("--laziness", "0.1"), r"laziness \(was 0, is 0.1\)"),
+    (("--update", "sgd"), "update"),
+    (("--step-constant", "0.5"), r"step_constant \(was None, is 0.5\)"),
+    (("--batch", "7"), r"batch \(was None, is 7\)"),
+    (("--tol", "0.01"), r"differ: tolerance \(was 0.0001, is 0.01\)"),
+    (("--graph", "ring"), r"differ: edges \(was \d+, is 20\)"),
+    (("--feature-bound", "2"), r"feature_bound \(was None, is 2\)"),
+    (("--seed", "2"), r"seed \(was 1, is 2\)"),
+    (("--penalty", "0.5"), r"differ: penalty \(was 0.001, is 0.5\)\. Repeat"),
 ]
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        *((changes, "other settings") for changes in SETTINGS),
+        *SETTINGS,
         (("--loss", "squared-hinge"), "squared-hinge"),
-        (("--test-fraction", "0.3"), "on other rows"),
-        (("--scale", "a=0,2"), "columns or scales"),
-        (("--drop", "c"), "columns or scales"),
+        (("--test-fraction", "0.3"), r"rows \(was 320, is 280\)"),
+        (("--scale", "a=0,2"), "differ: scales"),
+        (("--drop", "c"), "differ: columns, scales"),
         (("--steps", "300"), "already has 300"),
         (("--max-steps", "200"), "--max-steps 200"),
     ],
@@ -120,6 +124,18 @@ def test_another_command_than_before_is_refused(
     message = refusal(*command, *changes, "--out", out, "--resume")
     assert re.search(why, message)
     assert Model.load(out).updates == kept.updates
+
+
+def test_another_graph_with_as_many_edges_is_named(tmp_path: Path) -> None:
+    facts = wl.PublicFacts(4)
+    one, other = (
+        wl.advise(wl.graphs.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), diagonal]), facts)
+        for diagonal in ((0, 2), (1, 3))
+    )
+    kept: Any = SimpleNamespace(details={"plan": one.digest, "settings": one.settings})
+    check_plan(tmp_path, kept, one)
+    with pytest.raises(ValueError, match=r"differ: edges of the graph\. .*--force"):
+        check_plan(tmp_path, kept, other)
 
 
 def test_steps_count_those_before_the_interruption(rows: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ contributed, and the model does not store that.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +57,16 @@ def load_interrupted(
         raise ValueError(f"the training of {out} was not interrupted. Leave --resume out.")
     names = None if model.classes is None else [str(each) for each in model.classes]
     given = None if names is None else [str(each) for each in rows.classes]
-    _check_equal(
-        out,
-        (model.target, names, model.encoding, model.details.get("rows"), model.details.get("seed")),
-        (rows.target, given, rows.encoding, len(rows.y), options["seed"]),
-    )
+    details = model.details
+    before, now = (
+        {"target": target, "classes": classes, "columns": [each.name for each in encoding.columns],
+         "scales": [encoding], "rows": count, "seed": seed}
+        for target, classes, encoding, count, seed in (
+            (model.target, names, model.encoding, details.get("rows"), details.get("seed")),
+            (rows.target, given, rows.encoding, len(rows.y), options["seed"]),
+        )
+    )  # fmt: skip
+    _check_equal(out, before, now)
     for name in ("steps", "max_steps"):  # of the whole training
         steps = options[name]
         if steps is not None and steps <= model.updates:
@@ -75,13 +81,21 @@ def load_interrupted(
 
 def check_plan(out: Path, model: Model, plan: FitPlan) -> None:
     """Refuse to continue the training of the model in OUT under another plan."""
-    _check_equal(out, model.details.get("plan"), plan.digest)
+    _check_equal(out, model.details.get("settings", {}), plan.settings)
+    if model.details.get("plan") != plan.digest:
+        _check_equal(out, {}, {"edges of the graph": []})
 
 
-def _check_equal(out: Path, stored: object, given: object) -> None:
-    if stored != given:
+def _check_equal(out: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse values that differ from those of the interrupted training, and name them."""
+    different = [
+        name if isinstance(value, list) else f"{name} (was {before.get(name)}, is {value})"
+        for name, value in now.items()
+        if before.get(name) != value
+    ]
+    if different:
         raise ValueError(
-            f"the model in {out} was trained on other rows, classes, columns or scales, with other "
-            "settings, on another graph, or in Python. Repeat the interrupted command with "
-            "--resume, or start a new training with --force."
+            f"the training of {out} cannot be resumed, because these differ: "
+            f"{', '.join(different)}. Repeat the interrupted command with --resume, or start a new "
+            "training with --force."
         )

@@ -170,7 +170,9 @@ def train(
             trained = trained._replace(total=total_of_runs(charged, delta, console.note))
     details, remedy = dict[str, Any](), "The full budget is spent, so it cannot be resumed."
     if not fit.request.is_private:
-        details = {"plan": estimator.fit_plan_.digest, "graph_seed": options["graph_seed"]}
+        plan = estimator.fit_plan_
+        details = {"plan": plan.digest, "settings": plan.settings}
+        details["graph_seed"] = options["graph_seed"]
         remedy = "The same command with --resume continues from there."
     trained.model.with_details(details).save(out, overwrite=force or resume)
     console.document |= {"out": str(out), **document_of(trained, console.notes)}
