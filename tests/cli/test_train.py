@@ -380,6 +380,27 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert trained["privacy"]["epsilon"] is None
 
 
+def test_a_declared_target_is_not_a_feature(tmp_path: Path) -> None:
+    schema, rows = tmp_path / "schema.toml", tmp_path / "rows.csv"
+    schema.write_text('[a]\nspread = 1\n[b]\nspread = 1\n[y]\ncategories = ["no", "yes"]\n')
+    table = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 2)), columns=["a", "b"])
+    table.assign(y=np.where(table["a"] > 0, "yes", "no")).to_csv(rows, index=False)
+    asked = ("advise", "--graph", "complete", *PRIVATE, "--schema", schema, "--json")
+    public = (*asked, "--nodes", "60", "--rows", "60")
+    for command in (
+        (*public, "--target", "y"), (*public, "--target", "y", "--features", 2),
+        (*asked[:1], rows, *asked[1:], "--target", "y"),
+    ):  # fmt: skip
+        result = invoke_ok(*command)
+        assert json.loads(result.stdout)["features"] == 2
+        assert result.stderr == ""
+    assert "pass --target" in " ".join(invoke_ok(*public).stderr.split())
+    assert "--features is 2, and the schema declares 4" in refusal(*public, "--features", 2)
+    plan = ("plan", "new", "--schema", schema, "--target", "y", "--classes", "no,yes", "--nodes")
+    result = invoke_ok(*plan, 6, "--rows", 60, "--out", tmp_path / "plan.toml")
+    assert "from 2 columns" in result.stdout
+
+
 @pytest.mark.parametrize("asked", [(), (*PRIVATE, "--scale", "*=0,1")])
 def test_training_gives_a_reason_for_each_choice(tmp_path: Path, asked: tuple[str, ...]) -> None:
     table = pd.DataFrame(np.random.default_rng(1).normal(size=(90, 31))).add_prefix("column_")

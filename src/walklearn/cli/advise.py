@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,16 @@ def _declared(
         named = encoding_of(schema).feature_count if len(schema.columns) > 1 else 0
         others = [f"{OTHERS}{at}" for at in range(features - named)]
     encoding = encoding_of(schema, others)
-    return features or encoding.feature_count, declared_lengths(encoding, *given)
+    if features not in (None, encoding.feature_count):
+        raise ValueError(
+            f"--features is {features}, and the schema declares {encoding.feature_count}. Correct "
+            "one of them, or pass --target if the schema declares the target."
+        )
+    if features is None and data_options.target is None:
+        warnings.warn(
+            f"all {encoding.feature_count} features of the schema are counted. If one of its "
+            "columns is the target, pass --target.", stacklevel=2)  # fmt: skip
+    return encoding.feature_count, declared_lengths(encoding, *given)
 
 
 def _from_file(data: Path, data_options: DataOptions, options: dict[str, Any]) -> FitPlan:

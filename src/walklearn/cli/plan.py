@@ -136,7 +136,7 @@ def plan_from(**given: Any) -> str:
     schema, classes = Schema.of(path), _listed(options["classes"])
     task: Task = "regression" if classes is None else "classification"
     scale = target_scale_of(task, target, schema, options, is_agreed=True)
-    if task == "regression":
+    if task == "regression" or target in schema.categories:
         schema = schema.without(target)
     others = _listed(options["features"]) or ()
     if schema.from_rows:

@@ -162,8 +162,8 @@ def rows_of(
     features = table.without(not_features)
     if encoding is None:
         declared = Schema.of(schema)
-        if declared.target_scale(target) is not None:
-            declared = declared.without(target)
+        declared.target_scale(target)  # refuses a wrong entry
+        declared = declared.without(target)
         encoding = declared.apply_to(Encoding.of_table(features, declared.categories))
     X = encoding.encode(features)
     return Rows(X, y, nodes, encoding, target, table.name_row)
