@@ -189,7 +189,7 @@ def test_weights_sparse_rows_and_streams_use_the_same_scale() -> None:
         stream.partial_fit(standard, Y, nodes=NODES)
     assert 100.0 < stream.intercept_ < 200.0
     stream.set_params(target_spread=90.0)
-    with pytest.raises(ValueError, match=r"protected, .*first call"):
+    with pytest.raises(ValueError, match=r"protection .*first call"):
         stream.partial_fit(standard, Y, nodes=NODES)
 
 
