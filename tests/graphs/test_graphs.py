@@ -362,7 +362,8 @@ def test_a_graph_in_pieces_is_refused_with_its_sizes():
         graphs.from_edges(PIECES, nodes=7)
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.component_count, error.largest_component) == (4, 3)
-    for part in ("4 pieces", "3 of 7 nodes", "from node 2 to 0, 1, 5 and 6", 'connected="largest"'):
+    facts = "4 components", "3 of 7 nodes", "from node 2 to 0, 1, 5 and 6", 'connected="largest"'
+    for part in facts:
         assert part in str(error)
 
 
@@ -450,7 +451,7 @@ def test_read_edge_list(tmp_path, text):
         ("0\n1\n", "line 1:"),
         ("0,1\n1,,2\n", "line 2"),
         ("north wing oslo\noslo rome\n", "line 1: .*comma"),
-        ("0 1\n2 3\n", "2 pieces"),
+        ("0 1\n2 3\n", "2 components"),
     ],
 )
 def test_read_edge_list_names_the_line(tmp_path, text, message):
@@ -458,7 +459,7 @@ def test_read_edge_list_names_the_line(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as caught:
         graphs.read_edge_list(path)
-    assert "edges.txt" in str(caught.value) or "pieces" in message
+    assert "edges.txt" in str(caught.value) or "components" in message
 
 
 def test_read_edge_list_as_snap_publishes_them(tmp_path):

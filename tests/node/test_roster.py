@@ -201,10 +201,10 @@ def test_the_signer_uses_the_command_line(tmp_path: Path) -> None:
                for name in ("alice", "bob", "carol")]  # fmt: skip
     assert "roster 1, 3 participants" in roster("add", file, *invites)
     page = roster("add", file, "--edge", "alice", "bob")
-    assert "2 pieces" in page
-    assert "parts" not in roster("add", file, "--edge", "alice", "carol")
+    assert "2 components" in page
+    assert "components" not in roster("add", file, "--edge", "alice", "carol")
     assert "2 participants" in roster("add", file, "--remove", "carol")
-    assert "nothing to add" in roster("add", file)
+    assert "nothing to change" in roster("add", file)
     assert f'roster_signer = "{Roster.signer_of(file.read_bytes())}"' == line
     (tmp_path / "hospitals.roster.key").unlink()
     assert "hospitals.roster.key" in roster("add", file, *invites)

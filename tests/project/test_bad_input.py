@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "isolated node": (lambda: graphs.from_edges([(0, 1)], nodes=3), "node 0 to 2"),
     "disconnected draw": (
         lambda: graphs.erdos_renyi(50, 0.01, seed=1),
-        '38 pieces.*node 6 to 0, 1, .*connected="largest"'),
+        '38 components.*node 6 to 0, 1, .*connected="largest"'),
     "numbered from 1": (lambda: graphs.from_edges([(1, 2), (2, 3)]), "begin at 1"),
     "rows beyond double precision": (
         lambda: wl.Problem(1e160 * np.asarray(X), Y, penalty=1.0).solution, r"X .*1e\+160"),

@@ -84,9 +84,9 @@ SHELL: dict[str, tuple[str, str]] = {
         "line with names above it."),
     "a graph in pieces": (
         "train rows.csv --target label --node-column site --graph pieces.txt --out m",
-        "pieces.txt: the graph is not connected: it has 2 pieces, the largest with 5 of 10 nodes. "
-        "No path leads from node '0' to '5', '6', '7', '8' and '9'. Add edges, or leave out the "
-        "rows and edges of some nodes."),
+        "pieces.txt: the graph is not connected: it has 2 components, the largest with 5 of 10 "
+        "nodes. No path leads from node '0' to '5', '6', '7', '8' and '9'. Add edges, or leave out "
+        "the rows and edges of some nodes."),
     "edges numbered from 1": (
         "train rows.csv --target label --node-column site --graph from1.txt --out m",
         "rows.csv, row 1 (line 2): node '0' owns this row and is not in from1.txt, whose nodes "
@@ -313,8 +313,8 @@ def test_numbers_with_infinite_squares_cause_no_warnings_of_numpy(
 API: dict[str, tuple[Callable[[], Any], str]] = {
     "disconnected": (
         lambda: graphs.from_edges([(0, 1), (2, 3)]),
-        "the graph is not connected: it has 2 pieces, the largest with 2 of 4 nodes. No path "
-        "leads from node 0 to 2 and 3. Add edges, or keep its largest piece only (in "
+        "the graph is not connected: it has 2 components, the largest with 2 of 4 nodes. No path "
+        "leads from node 0 to 2 and 3. Add edges, or keep its largest component only (in "
         'Python: graphs.as_graph or graphs.from_edges with connected="largest").'),
     "edges by name": (
         lambda: graphs.from_edges([("a", "b")]),  # type: ignore[list-item]

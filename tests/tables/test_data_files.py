@@ -315,7 +315,7 @@ def test_edge_lists_use_the_names_of_the_data(tmp_path: Path) -> None:
     [
         ("", "e.txt: .*no edges"),
         ("oslo rome bern\n", "e.txt, line 1: .*'oslo rome bern'"),
-        ("oslo rome\nbern kiel\n", "2 pieces.*'bern' to 'oslo' and 'rome'"),
+        ("oslo rome\nbern kiel\n", "2 components.*'bern' to 'oslo' and 'rome'"),
         ("1 2\n2 3\n", r"row 0: node 'rome' owns this row"),
         ("olso rome\n", r"row 1: node 'oslo' owns this row.*did you mean 'olso'\? Rows"),
     ],

@@ -20,7 +20,7 @@ class DisconnectedGraphError(ValueError):
     message
         The message for the user.
     component_count, largest_component
-        The number of pieces, and the number of nodes of the largest one.
+        The number of connected components, and the number of nodes of the largest one.
 
     Examples
     --------
@@ -40,15 +40,15 @@ class DisconnectedGraphError(ValueError):
 def refuse_disconnected(
     labels: NDArray[np.int32], hint: str, names: Sequence[Any] | None = None
 ) -> NoReturn:
-    """Raise a DisconnectedGraphError with the sizes of the pieces and nodes outside the largest."""
+    """Raise a DisconnectedGraphError that names the nodes outside the largest component."""
     sizes = np.bincount(labels)
     called: Sequence[Any] = range(labels.size) if names is None else names
     inside = labels == sizes.argmax()
     apart = [called[node] for node in np.flatnonzero(~inside).tolist()]
     raise DisconnectedGraphError(
-        f"the graph is not connected: it has {sizes.size} pieces, the largest with {sizes.max()} "
-        f"of {labels.size} nodes. No path leads from node {called[int(inside.argmax())]!r} to "
-        f"{join_names(apart, 5)}. {hint}",
+        f"the graph is not connected: it has {sizes.size} components, the largest with "
+        f"{sizes.max()} of {labels.size} nodes. No path leads from node "
+        f"{called[int(inside.argmax())]!r} to {join_names(apart, 5)}. {hint}",
         sizes.size,
         int(sizes.max()),
     )

@@ -1,7 +1,7 @@
-"""Seeds of random graphs, and draws that are in pieces.
+"""Seeds of random graphs, and draws that are not connected.
 
 `connected="error"` refuses such a draw, "retry" draws again from the same stream, up to `RETRIES`
-times, and "largest" keeps the largest piece.
+times, and "largest" keeps the largest component.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ RETRIES = 100  # draws that connected="retry" makes before it gives up
 FIRST_TRIES, HOPELESS = 5, 10
 
 RANDOM_HINT = (
-    'Draw again with connected="retry", keep the largest piece with connected="largest", '
+    'Draw again with connected="retry", keep the largest component with connected="largest", '
     "or make the graph denser."
 )
 
@@ -37,7 +37,7 @@ def generator(seed: Seed) -> np.random.Generator:
 
 
 def drawn(nodes: int, draw: Callable[[], Pairs], connected: Connected) -> Graph:
-    """Draw the edges of a graph, again or only its largest piece as `connected` says."""
+    """Draw the edges of a graph, again or only its largest component as `connected` says."""
     check_choice("connected", connected, Connected)
     if connected != "retry":
         return graph_from_pairs(nodes, *draw(), connected=connected, hint=RANDOM_HINT)

@@ -29,8 +29,8 @@ Family: TypeAlias = tuple[str | int, ...]
 WhenDisconnected: TypeAlias = Literal["error", "largest"]
 
 LARGEST_HINT = (
-    "Add edges, or keep its largest piece only (in Python: graphs.as_graph or graphs.from_edges "
-    'with connected="largest").'
+    "Add edges, or keep its largest component only (in Python: graphs.as_graph or "
+    'graphs.from_edges with connected="largest").'
 )
 
 

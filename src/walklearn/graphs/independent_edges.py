@@ -28,7 +28,7 @@ def erdos_renyi(
     seed
         Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
+        If it is not connected: raise an "error", "retry", or keep the "largest" component.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def stochastic_block(
     seed
         Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
+        If it is not connected: raise an "error", "retry", or keep the "largest" component.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def geometric(
     seed
         Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
+        If it is not connected: raise an "error", "retry", or keep the "largest" component.
 
     Returns
     -------

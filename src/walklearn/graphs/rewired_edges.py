@@ -32,7 +32,7 @@ def random_regular(
     seed
         Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
+        If it is not connected: raise an "error", "retry", or keep the "largest" component.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def watts_strogatz(
     seed
         Source of random numbers: an integer, a SeedSequence, a Generator or None.
     connected
-        If the graph is in pieces, raise an "error", "retry" or keep the "largest" piece.
+        If it is not connected: raise an "error", "retry", or keep the "largest" component.
 
     Returns
     -------

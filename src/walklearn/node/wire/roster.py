@@ -293,7 +293,7 @@ class Roster:
 
     @property
     def parts(self) -> int:
-        """In how many pieces the graph falls: 1 if the walk reaches everybody."""
+        """Return the number of components of the graph: 1 if the walk reaches everybody."""
         part = {each.name: each.name for each in self.participants}
         for one, other in self.edges:
             old, new = part[one], part[other]
