@@ -87,10 +87,10 @@ def check_kind(name: str, value: Any, kind: Any, wanted: str) -> Any:
     return value
 
 
-def seed_error(seed: Any, kinds: str) -> ValueError:
+def seed_error(seed: Any, kinds: str, name: str = "seed") -> ValueError:
     """Return the error for an invalid seed; `kinds` names the other types that are allowed."""
     wanted = f"a whole number of at least 0, {kinds} or None"
-    return ValueError(f"seed must be {wanted}, got {format_value(seed)}.")
+    return ValueError(f"{name} must be {wanted}, got {format_value(seed)}.")
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

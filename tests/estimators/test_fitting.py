@@ -260,6 +260,12 @@ def test_a_seed_repeats_and_none_does_not() -> None:
         assert np.abs(one - other).max() > 0
 
 
+def test_a_wrong_seed_is_refused_with_the_kinds_that_are_allowed() -> None:
+    for state in (-1, 1.5, True, "one"):
+        with pytest.raises(ValueError, match=r"random_state must be .*RandomState.*Generator"):
+            RandomWalkClassifier(random_state=state).fit(*IRIS)
+
+
 # ============================================================== the network
 
 

@@ -76,8 +76,9 @@ def atomic_directory(target: Path, mode: int = 0o777, *, replace: bool = False) 
 
 
 def name_target(target: Path, temporary: Path, error: BaseException) -> None:
-    """Replace the name of the temporary file by the target's in an error."""
-    if isinstance(error, OSError) and error.filename == str(temporary):
+    """Name the target in an error about the temporary file, or about a write to it."""
+    names = None, str(temporary)
+    if isinstance(error, OSError) and error.errno is not None and error.filename in names:
         error.filename = str(target)
 
 

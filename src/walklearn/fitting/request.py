@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walklearn.checks import check_choice, check_kind, check_number, check_whole, is_number
+from walklearn.checks import (
+    check_choice,
+    check_kind,
+    check_number,
+    check_whole,
+    is_number,
+    is_whole,
+    seed_error,
+)
 from walklearn.objectives import Aggregate
 from walklearn.objectives.linear.domains import Domain
 from walklearn.objectives.linear.losses import LOSSES, Loss, Softmax
@@ -308,8 +316,9 @@ def seeds_of(random_state: Any, call: int) -> Seeds:
     elif isinstance(random_state, np.random.Generator):
         root = np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
     elif random_state is not None:
-        seed = check_whole("random_state", random_state, minimum=0)
-        root = np.random.SeedSequence(seed, spawn_key=(call,))
+        if not is_whole(random_state) or random_state < 0:
+            raise seed_error(random_state, "a RandomState, a Generator", "random_state")
+        root = np.random.SeedSequence(int(random_state), spawn_key=(call,))
     graph, walk, release = root.spawn(3)
     return Seeds(graph, walk, None if random_state is None else np.random.default_rng(release))
 
