@@ -134,7 +134,7 @@ def test_another_graph_with_as_many_edges_is_named(tmp_path: Path) -> None:
     )
     kept: Any = SimpleNamespace(details={"plan": one.digest, "settings": one.settings})
     check_plan(tmp_path, kept, one)
-    with pytest.raises(ValueError, match=r"differ: edges of the graph\. .*--force"):
+    with pytest.raises(ValueError, match=r"edges of the.*--force"):
         check_plan(tmp_path, kept, other)
 
 

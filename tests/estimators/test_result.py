@@ -68,13 +68,13 @@ def test_a_table_goes_through_the_encoding() -> None:
     ("settings", "protected", "exposed"),
     [
         ({"walk": "weighted"}, "", r"L_i of every node, .* its neighbours unprotected"),
-        ({}, "Nodes disclose to each other their degree", "model is not protected"),
-        (CONSTANTS_ALONE, r"\(ε, δ\) = \(3, 0.03\) of this number", "ε = ∞: the model is not"),
+        ({}, "only their degree", "the model, so ε = ∞"),
+        (CONSTANTS_ALONE, r"\(ε, δ\) = \(3, 0.03\) of this number", "the model .*ε = ∞"),
         ({"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},
-         r"released by Laplace.*0\.1 to 40; the ledger has", "model is not protected"),
+         r"released by Laplace.*0\.1 to 40", "the model, so ε = ∞"),
         ({"walk": wl.walks.Weighted(np.ones(150))}, "", "importance of every node, .* disclosed"),
         ({"walk": wl.walks.Weighted(np.ones(150), public=True)},
-         "importance declared to be public", "model is not protected"),
+         "public importance", "the model, so ε = ∞"),
     ],
 )  # fmt: skip
 def test_disclosures_are_stated(settings: Any, protected: str, exposed: str) -> None:

@@ -262,7 +262,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
         content = json.loads((path / "model.json").read_text(encoding="utf-8"))
         return json.dumps({**content, **changes}).encode()
 
-    with pytest.raises(ModelFileError, match=r"nowhere does not exist.*walklearn train"):
+    with pytest.raises(ModelFileError, match=r"nowhere does not.*walklearn train"):
         Model.load(tmp_path / "nowhere")
     with pytest.raises(ModelFileError, match="not a model"):
         Model.load(tmp_path)
@@ -341,7 +341,7 @@ def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
 
 
 def test_too_few_weights_for_the_classes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"weights must have shape \(3, 1\) .*got \(2,\)"):
+    with pytest.raises(ValueError, match=r"weights must have .*\(3, 1\) .*got \(2,\)"):
         Model([1.0, 2.0], [1.0, 2.0], loss="logistic", classes=[1, 2, 3])
 
 

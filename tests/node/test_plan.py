@@ -141,7 +141,7 @@ def test_an_unprotected_model_must_be_stated() -> None:
         (("delta = 1e-5\n", ""), "privacy.delta"),
         (("epsilon = 3.0\n", ""), "privacy.epsilon .*delta"),
         (("epsilon = 3.0\ndelta = 1e-5\n", 'model = "noisy"\n'), "privacy.model"),
-        (('"*" = { centre = 50, spread = 10 }', "age = { spread = 10 }"), "length of the rows"),
+        (('"*" = { centre = 50, spread = 10 }', "age = { spread = 10 }"), "of the rows"),
         (("[privacy]", "[model_privacy]\nclip = 1\n[privacy]"), "model_privacy"),
         (("nodes = 5", "nodes = 5\nversion = 1"), "version .*1.* 2"),
         (("epsilon = 3.0", 'epsilon = 3.0\nmechanism = "laplace"'), "unlike uniform"),

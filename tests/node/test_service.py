@@ -384,7 +384,7 @@ async def test_start_walk_asks_the_neighbours_first(tmp_path: Path) -> None:
         heard = Mark(Line(0, 1, state.fingerprint, "a" * 32), 0)
         record = replace(state.record, newest=heard)
         second._runtime.state = replace(state, record=record)  # of which it has told nobody
-        with pytest.raises(CommandError, match="begun already"):
+        with pytest.raises(CommandError, match="already started"):
             await first.start_walk()
 
 
@@ -414,7 +414,7 @@ async def test_only_one_walk_begins_and_resume_needs_a_reason(tmp_path: Path) ->
     async with nodes[0].started(), nodes[1].started(), nodes[2].started():
         await until(lambda: all(map(is_met, nodes)))
         await nodes[0].start_walk()
-        with pytest.raises(CommandError, match="begun already"):
+        with pytest.raises(CommandError, match="already started"):
             await nodes[0].start_walk()
         await until(lambda: all(node.is_finished for node in nodes))
         await until(lambda: all(node.all_know_the_end for node in nodes))

@@ -53,7 +53,7 @@ def test_however_it_ends_no_process_is_left(tmp_path, number):
     command = [*COMMAND, "--nodes", "3", "--updates", "1000000", "--out", out]
     with started(*command, stdout=subprocess.PIPE) as process:
         for line in process.stdout:
-            if "processes run" in line:
+            if "processes are running" in line:
                 break
         running = alive(out / "node-")
         assert len(running) == 3

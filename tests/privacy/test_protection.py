@@ -124,7 +124,7 @@ def test_under_noise_no_method_of_an_update_reads_the_rows() -> None:
 
 
 def fit_privately(**settings: Any) -> wl.RandomWalkClassifier:
-    return wl.RandomWalkClassifier(graph=RING, random_state=1, **settings).fit(X, Y)
+    return wl.RandomWalkClassifier(graph=RING, laziness=0.1, random_state=1, **settings).fit(X, Y)
 
 
 class PeekAtTheEnd(TwoGradients):

@@ -88,14 +88,14 @@ def test_an_estimator_claims_nothing_of_them(walk: walks.Walk, match: str) -> No
     [
         (Unstated(), "unknown"),
         (Revealing(), "unprotected"),
-        (walks.Uniform(normalise=True), "true L_i"),
+        (walks.Uniform(normalise=True), "reveals the L_i"),
     ],
     ids=["unstated", "revealing", "normalised"],
 )
 def test_a_model_lists_what_is_not_protected(walk: walks.Walk, text: str) -> None:
     assert any(text in sentence for sentence in privacy_of(walk)["not_protected"])
-    assert "constant of their" in " ".join(privacy_of(walks.Uniform())["protected"])
-    assert "constant of their" not in " ".join(privacy_of(walk)["protected"])
+    assert "only their degree" in " ".join(privacy_of(walks.Uniform())["protected"])
+    assert "only their degree" not in " ".join(privacy_of(walk)["protected"])
 
 
 def privacy_of(walk: walks.Walk) -> Any:
