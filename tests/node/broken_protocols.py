@@ -234,7 +234,7 @@ def never_resume(patch: pytest.MonkeyPatch) -> None:
 
 
 def listen_to_strangers(patch: pytest.MonkeyPatch) -> None:
-    """Who is in no roster and nobody's neighbour is taken for the first one."""
+    """Treat a participant that is in no roster and nobody's neighbour as the first one."""
 
     def handle(state: State, event: Any) -> Result:
         sender = getattr(event, "sender", None)

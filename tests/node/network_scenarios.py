@@ -42,13 +42,13 @@ time_limits = {{ {more} }}
 
 
 def newest(network: MemoryNetwork) -> int:
-    """How many updates were made, as far as anyone has seen."""
+    """Return the largest number of updates that any node knows."""
     models = [node.state.record.newest_model for node in network.nodes]
     return max(0 if model is None else model.updates for model in models)
 
 
 def within(network: MemoryNetwork, seconds: float, is_so: Callable[[], bool]) -> None:
-    """Let time pass until something is so; it must be before so many seconds are over."""
+    """Let time pass until a condition holds, and fail after a number of seconds."""
     end = network.now + seconds
     network.run(lambda: is_so() or network.now > end)
     assert is_so()

@@ -210,7 +210,7 @@ def test_damaged_files_are_told_with_their_names(tmp_path: Path, file: str, dama
     assert result.exit_code == 2
     assert str(path) in result.output
     assert "damaged" in result.output
-    assert "restore" in result.output.lower() or "put" in result.output.lower()
+    assert "Restore" in result.output
 
 
 def test_a_bad_plan_is_told_with_its_line(tmp_path: Path) -> None:

@@ -129,8 +129,9 @@ class NodeDirectory:
             context.load_cert_chain(certificate, key, password="")  # never ask at the terminal
         except ssl.SSLError:
             raise DirectoryError(
-                f"{key} or {certificate} is damaged, or they do not belong together: put both back "
-                "from a copy. Neighbours know the node by them: without one, make a new node."
+                f"{key} or {certificate} is damaged, or they do not belong together. Restore both "
+                "from a backup. They identify the node to its neighbours: without a backup, make a "
+                "new node."
             ) from None
         return Identity(key.read_bytes(), certificate.read_bytes())
 

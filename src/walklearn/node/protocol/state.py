@@ -35,7 +35,7 @@ class Link:
     """Knowledge about a neighbour.
 
     up: the last call to it was answered. theirs: what it announced last. acknowledged: what this
-    node announced to it when it last answered. answers: how long its answers took of late.
+    node announced to it when it last answered. answers: how long its latest answers took.
     final_sent: the digest of the final model sent to it.
     """
 
