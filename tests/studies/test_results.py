@@ -56,7 +56,7 @@ def test_tables_are_those_of_the_cells(kept: Path) -> None:
 
 def test_about(kept: Path) -> None:
     about = Results.open(kept).about
-    assert (about["format"], about["walklearn"], about["quick"]) == (1, wl.__version__, False)
+    assert (about["format"], about["walklearn"], about["quick"]) == (2, wl.__version__, False)
     assert set(about["cells"]) == {cell.hash for cell in Study.from_text(SMALL).cells()}
     assert (kept / "study.toml").read_text() == SMALL
 
@@ -109,7 +109,7 @@ def test_every_row_has_its_provenance(tmp_path: Path) -> None:
         rows = pd.read_parquet(folder / name)
         assert (set(rows["spec"]), set(rows["seed"])) == (specs, seeds), name
         assert set(rows["version"]) == {wl.__version__}
-        assert rows["time"].str.endswith("+00:00").all()
+        assert rows["stored_at"].str.endswith("+00:00").all()
         assert rows["machine"].str.contains("cores, Python").all()
 
 
@@ -146,7 +146,7 @@ def test_quick_results_are_apart(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"format": 2}, r"format 2"), ({"walklearn": "0.0.9"}, r"written by walklearn 0\.0\.9")],
+    [({"format": 1}, r"format 1"), ({"walklearn": "0.0.9"}, r"written by walklearn 0\.0\.9")],
 )
 def test_results_of_another_version_are_refused(folder: Path, change: dict, message: str) -> None:
     about = json.loads((folder / "about.json").read_text())

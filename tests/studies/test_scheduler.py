@@ -30,7 +30,7 @@ def equal(one: Results, other: Results) -> bool:
 
     def tables(results: Results) -> list[pd.DataFrame]:
         names = ("records", "facts", "nodes", "edges")
-        return [getattr(results, name)().drop(columns="time") for name in names]
+        return [getattr(results, name)().drop(columns="stored_at") for name in names]
 
     return all(map(pd.DataFrame.equals, tables(one), tables(other)))
 

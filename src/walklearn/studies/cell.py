@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-FORMAT = 1  # of the tables; part of every cell's hash
+FORMAT = 2  # of the tables; part of every cell's hash
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Every stored table has five columns with the provenance of a row:
     seed       the seed of its numbers; see `seed_name`
     version    of walklearn
     machine    the kind of machine that computed it
-    time       when it was stored
+    stored_at  when it was stored
 
 `origin_columns` makes the columns that are known when a row is computed, `storage_columns` the
 others.
@@ -35,7 +35,7 @@ from walklearn import __version__
 
 Columns = dict[str, NDArray[Any]]
 
-PROVENANCE = ("spec", "seed", "version", "machine", "time")
+PROVENANCE = ("spec", "seed", "version", "machine", "stored_at")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def origin_columns(seed: int | str, *spawn_key: int) -> dict[str, str]:
 
 def storage_columns(spec: str) -> dict[str, str]:
     """Columns that are known when a row is stored."""
-    return {"spec": spec, "version": __version__, "time": now()}
+    return {"spec": spec, "version": __version__, "stored_at": now()}
 
 
 def seed_name(seed: int | str, *spawn_key: int) -> str:

@@ -99,7 +99,7 @@ def section(results: Results, start: Path, shipped: Collection[str] = ()) -> Sec
     known = f"reproduce {study.name}" if study.text in shipped else None
     command = f"walklearn {known or 'run ' + stored.file_of('study.toml')}"
     heads, rows = _facts_table(stored)
-    times = sorted(map(str, records["time"].unique()))
+    times = sorted(map(str, records["stored_at"].unique()))
     explained = {name: text for words in stored.words.values() for name, text in words.items()}
     return Section(
         name=study.name,
