@@ -10,6 +10,7 @@ CAPABILITIES = {
     "smoothness": "smoothness(node) -> L_i, the Lipschitz constant of ∇f_i",
     "local_value": "local_value(node, w, draws) -> φ_i(w), at least 0",
     "is_exact": "gradients that use all rows and no draws",
+    "is_double": "models of type float64",
     "row_gradients": "row_gradients(node, w) -> (rows, size), a gradient for each row",
     "linear_rows": "linear_rows(node, draws) -> (rows, x, slopes), "
     "with ∇φ_i = slopes(w) @ x without draws",

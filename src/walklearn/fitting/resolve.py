@@ -42,6 +42,7 @@ from walklearn.privacy import (
 from walklearn.privacy.accounting.printing import format_claim
 from walklearn.privacy.mechanisms.comparison import Comparison
 from walklearn.privacy.protection import Protection
+from walklearn.updates.finito import Finito
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import (
@@ -411,6 +412,8 @@ class _Resolver:
         if chosen == Sgd.name:
             return self.gradient_steps(walk, budget_plan)
         update: Update = UPDATES.by_name(chosen)() if isinstance(chosen, str) else chosen
+        if isinstance(update, Finito) and request.steps is None:
+            update = Finito(estimates_gradient=True)  # for the test of convergence
         if getattr(update, "step_size", None) is not None:
             self.explain("step", AS_ASKED)
         if self.partial and update.converges:

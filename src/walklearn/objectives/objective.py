@@ -134,6 +134,11 @@ class Objective(ABC):
         """True if gradients use all rows and no draws."""
         return self.draws == 0
 
+    @property
+    def is_double(self) -> bool:
+        """True if the numbers of a model are float64."""
+        return self.dtype == np.float64
+
     def with_batch(self, batch: int) -> Self:
         """Return a copy whose gradients take `batch` uniform numbers, to select a mini-batch."""
         check_whole("batch", batch, minimum=0)

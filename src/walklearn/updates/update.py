@@ -2,6 +2,7 @@
 
     Sgd(step_size)   w ← Π(w − γ_k · weight · ∇f_i(w))      the paper's; nothing is stored
     Saga()           a step along a mean of gradients that token and nodes store (`saga`)
+    Finito()         the minimiser of a sum of quadratic models, one of each node (`finito`)
 
 An update declares the arrays that the token carries and those that each node keeps. A visit makes
 new ones from these, from the node's part of the objective and from random numbers. It reads
@@ -108,6 +109,8 @@ class Update(Part):
         The number of gradients per visit.
     converges
         True if the model converges to the minimiser at a constant step, whatever the walk.
+    shares_sum
+        True if several tokens help each other, because the model follows from a sum over nodes.
     token_disclosure
         A clause that names the information about L_i on the token; empty if there is none.
     compiled
@@ -134,6 +137,7 @@ class Update(Part):
     name: ClassVar[str]
     gradients: ClassVar[int] = 1
     converges: ClassVar[bool] = False
+    shares_sum: ClassVar[bool] = False
     token_disclosure: ClassVar[str] = ""
     compiled: ClassVar[str | None] = None
 
