@@ -14,7 +14,7 @@ from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import generators, replicate_seed
 from walklearn.studies import CellResult, run_cell
 from walklearn.studies.cell import CellError
-from walklearn.studies.cell_runs import Tuning, choose_constant, run_instances, tuning_errors
+from walklearn.studies.cell_runs import Tuning, choose_candidate, run_instances, tuning_errors
 from walklearn.studies.instances import RUN, WALK, draw_instance, stream
 from walklearn.studies.tables import join_results
 
@@ -48,7 +48,7 @@ def test_records_are_those_of_simulate() -> None:
 
 def test_parts_make_the_whole() -> None:
     each = cell(SMALL + PRIVATE, method="private")
-    tuning = choose_constant(each, np.empty((0, 0)))
+    tuning = choose_candidate(each, np.empty((0, 0)))
     parts = [run_instances(each, tuning, part) for part in (range(1), range(1, 3), range(3, 4))]
     assert_same(join_results(parts), run_cell(each))
 
@@ -84,13 +84,14 @@ def test_instances_start_alike_for_every_method() -> None:
 def test_the_best_constant_is_chosen_on_other_instances() -> None:
     each = cell(SMALL + TUNED, step_size="tuned")
     errors = tuning_errors(each, range(3))
-    tuning = choose_constant(each, errors)
+    tuning = choose_candidate(each, errors)
     assert errors.shape == (3, 4)
     assert tuning.errors == pytest.approx(errors.mean(axis=0))
-    assert tuning.constant == each.constants[int(np.argmin(errors.mean(axis=0)))]
+    best = int(np.argmin(errors.mean(axis=0)))
+    assert (tuning.constant, tuning.exponent) == each.candidates[best]
     result = run_cell(each)
     table = json.loads(result.facts["tuning"][0])
-    assert table["constants"] == each.constants
+    assert list(map(tuple, table["candidates"])) == each.candidates
     assert table["errors"] == pytest.approx(tuning.errors)
     assert (table["constant"], table["metric"], table["instances"]) == (tuning.constant, "gap", 3)
     assert set(result.records["constant"]) == {tuning.constant}
@@ -102,12 +103,26 @@ def test_the_best_constant_is_chosen_on_other_instances() -> None:
 
 def test_constants_at_the_end_of_the_grid_are_marked() -> None:
     def tuning(constant: float) -> Tuning:
-        return Tuning(constant, (0.1, 1.0, 10.0), (1.0, 1.0, np.inf), "gap", 3)
+        candidates = ((0.1, 0.5), (1.0, 0.5), (10.0, 0.5))
+        return Tuning(constant, 0.5, candidates, (1.0, 1.0, np.inf), "gap", 3)
 
     assert [tuning(constant).at_edge for constant in (0.1, 1.0, 10.0)] == [True, False, True]
     assert json.loads(tuning(1.0).to_json())["errors"] == [1.0, 1.0, None]
-    assert not Tuning(0.1).at_edge
-    assert Tuning(0.1).to_json() == ""
+    assert not Tuning(0.1, 0.5).at_edge
+    assert Tuning(0.1, 0.5).to_json() == ""
+
+
+def test_the_exponent_is_tuned_too() -> None:
+    several = TUNED.replace("exponent = 0.75", "exponents = [0.25, 0.75, 2.0]")
+    each = cell(SMALL + several, step_size="tuned")
+    errors = tuning_errors(each, range(3))
+    tuning = choose_candidate(each, errors)
+    assert errors.shape == (3, 12)
+    assert (tuning.constant, tuning.exponent) == each.candidates[int(errors.mean(axis=0).argmin())]
+    alone = SMALL + TUNED.replace("exponent = 0.75", f"exponent = {tuning.exponent:g}")
+    chosen, stated = run_cell(each), run_cell(cell(alone, step_size="tuned"))
+    assert set(chosen.records["exponent"]) == {tuning.exponent}
+    assert np.array_equal(chosen.records["gap"], stated.records["gap"])
 
 
 def test_diverged_runs_have_infinite_errors() -> None:
@@ -122,7 +137,7 @@ def test_diverged_runs_have_infinite_errors() -> None:
     tuned = squared + TUNED.replace("1.0]", "100.0]")
     errors = tuning_errors(cell(tuned, step_size="tuned"), range(2))
     assert np.isposinf(errors[:, -1]).all()
-    assert choose_constant(cell(tuned, step_size="tuned"), errors).constant < 100.0
+    assert choose_candidate(cell(tuned, step_size="tuned"), errors).constant < 100.0
 
 
 def test_distances_are_undefined_if_the_optimum_is_not_unique() -> None:

@@ -68,6 +68,9 @@ def test_a_horizon_of_its_own() -> None:
         ("a = { constant = 1.0, relative = 1 }", "step_sizes.a.relative"),
         ("a = { constants = [1.0], tuning_updates = 0 }", "step_sizes.a.tuning_updates"),
         ("a = { constant = 1.0, tuning_updates = 9 }", "step_sizes.a.tuning_updates"),
+        ("a = { constant = 1.0, exponents = [0.51, 0.75] }", "step_sizes.a.exponents"),
+        ("a = { constants = [1.0], exponents = [0.75, 0.51] }", "step_sizes.a.exponents"),
+        ("a = { constants = [1.0], exponents = [0.51], exponent = 0.75 }", "step_sizes.a.exponent"),
     ],
 )
 def test_bad_steps_are_named(steps: str, message: str) -> None:

@@ -70,13 +70,20 @@ class Cell:
         return int(self.description["step_size"].get("tuning_instances", 0))
 
     @property
-    def constants(self) -> list[float]:
-        """Step constants to choose from; empty if the constant is given."""
-        return list(self.description["step_size"].get("constants", ()))
+    def candidates(self) -> list[tuple[float, float]]:
+        """Pairs of step constant and exponent to choose from; empty if the constant is given."""
+        steps = self.description["step_size"]
+        exponents = steps.get("exponents", [self.exponent])
+        return [(c, q) for q in exponents for c in steps.get("constants", ())]
+
+    @property
+    def exponent(self) -> float:
+        """The exponent of the step size, unless it is chosen from several."""
+        return float(self.description["step_size"].get("exponent", 0.75))
 
     @property
     def tuning_updates(self) -> int:
-        """Number of updates after which constants are compared."""
+        """Number of updates after which candidates are compared."""
         last: int = self.description["updates"]
         return min(last, int(self.description["step_size"].get("tuning_updates", last)))
 

@@ -54,22 +54,27 @@ from walklearn.walks import Walk
 
 @dataclass(frozen=True)
 class Tuning:
-    """A step constant, and the mean errors of the candidates that it was chosen from."""
+    """A step constant with its exponent, and the mean errors of the candidates.
+
+    candidates: the pairs of constant and exponent that were compared; empty if nothing was tuned.
+    """
 
     constant: float
-    constants: tuple[float, ...] = ()
+    exponent: float
+    candidates: tuple[tuple[float, float], ...] = ()
     errors: tuple[float, ...] = ()
     metric: str = ""
     instances: int = 0
 
     @property
     def at_edge(self) -> bool:
-        """True if the constant is the first or last candidate, so a better one may lie outside."""
-        return len(self.constants) > 1 and self.constant in (self.constants[0], self.constants[-1])
+        """True if the constant is the first or last of the grid: a better one may lie outside."""
+        grid = sorted({constant for constant, _ in self.candidates})
+        return len(grid) > 1 and self.constant in (grid[0], grid[-1])
 
     def to_json(self) -> str:
         """Return JSON, with null for an infinite error; an empty text if nothing was tuned."""
-        if not self.constants:
+        if not self.candidates:
             return ""
         errors = [error if np.isfinite(error) else None for error in self.errors]
         return json.dumps({**asdict(self), "errors": errors})
@@ -89,16 +94,16 @@ def run_cell(cell: Cell) -> CellResult:
         The errors, costs and facts of all instances.
     """
     errors = tuning_errors(cell, range(cell.tuning_instances))
-    return run_instances(cell, choose_constant(cell, errors), range(cell.instances))
+    return run_instances(cell, choose_candidate(cell, errors), range(cell.instances))
 
 
 def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
-    """Return the last error on each tuning instance (row) with each constant (column).
+    """Return the last error on each tuning instance (row) with each candidate (column).
 
     An error is infinite if a run diverged, and NaN if the method is infeasible.
     """
     metric = cell.description["step_size"].get("metric", "")
-    errors = np.full((len(instances), len(cell.constants)), np.nan)
+    errors = np.full((len(instances), len(cell.candidates)), np.nan)
     with _cell_context(cell):
         for row, number in enumerate(instances):
             runs = _InstanceRuns(cell, TUNE, number)
@@ -106,23 +111,22 @@ def tuning_errors(cell: Cell, instances: Sequence[int]) -> NDArray[np.float64]:
                 method = runs.method()
             except InfeasiblePrivacyError:
                 continue
-            for column, constant in enumerate(cell.constants):
-                update = runs.update(method, constant)
+            for column, candidate in enumerate(cell.candidates):
+                update = runs.update(method, *candidate)
                 trace = runs.simulate(method, update, [cell.tuning_updates])
                 errors[row, column] = runs.errors(trace, metric)[:, -1].mean()
     return errors
 
 
-def choose_constant(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
-    """Choose the constant with the least mean error; among equal ones, the smallest constant."""
-    steps = cell.description["step_size"]
-    if "constants" not in steps:
-        return Tuning(float(steps.get("constant", np.nan)))  # NaN: the update finds its step size
+def choose_candidate(cell: Cell, errors: NDArray[np.float64]) -> Tuning:
+    """Choose the constant and exponent with the least mean error; among equal ones, the first."""
+    steps, candidates = cell.description["step_size"], tuple(cell.candidates)
+    if not candidates:  # without a constant (NaN), the update finds its step size
+        return Tuning(float(steps.get("constant", np.nan)), cell.exponent)
     feasible = errors[~np.isnan(errors).any(axis=1)]
     means = feasible.mean(axis=0) if len(feasible) else np.full(errors.shape[1], np.inf)
-    constants = tuple(map(float, steps["constants"]))
-    best = best_step(constants, means)
-    return Tuning(best, constants, tuple(means.tolist()), steps["metric"], len(feasible))
+    best = best_step(candidates, means)
+    return Tuning(*best, candidates, tuple(means.tolist()), steps["metric"], len(feasible))
 
 
 def run_instances(cell: Cell, tuning: Tuning, instances: Sequence[int]) -> CellResult:
@@ -153,10 +157,6 @@ class _InstanceRuns:
     def walks(self) -> np.random.SeedSequence:
         return stream(self.description["seed"], self.stage, self.number, WALK)
 
-    @property
-    def exponent(self) -> float:
-        return float(self.description["step_size"].get("exponent", 0.75))
-
     def method(self) -> Walk | Gossip:
         table = self.description["method"]
         try:
@@ -166,19 +166,19 @@ class _InstanceRuns:
                 raise
             raise CellError(str(error)) from error
 
-    def update(self, method: Walk | Gossip, constant: float) -> Update:
-        """Return the update of the method, with this constant unless it finds its step size."""
+    def update(self, method: Walk | Gossip, constant: float, exponent: float) -> Update:
+        """Return the update of the method, with this step unless it finds its step size."""
         finds_step_size = "found" in self.description["step_size"]
-        step_size = None if finds_step_size else self.step_size(method, constant)
+        step_size = None if finds_step_size else self.step_size(method, constant, exponent)
         return update_of(self.description["method"], step_size)
 
-    def step_size(self, method: Walk | Gossip, constant: float) -> StepSize:
+    def step_size(self, method: Walk | Gossip, constant: float, exponent: float) -> StepSize:
         """Return the step size; a `relative` constant is divided by the smoothness of the steps."""
-        step_size = step_size_of(constant, self.exponent)
+        step_size = step_size_of(constant, exponent)
         if not self.description["step_size"].get("relative", False):
             return step_size
         smoothness = step_smoothness(method, *self.instance, step_size)
-        return step_size_of(constant / smoothness, self.exponent)
+        return step_size_of(constant / smoothness, exponent)
 
     def simulate(self, method: Walk | Gossip, update: Update, records: list[int]) -> Trace:
         graph, problem = self.instance
@@ -210,12 +210,12 @@ def _run_instance(runs: _InstanceRuns, tuning: Tuning) -> CellResult:
     except InfeasiblePrivacyError as error:
         refusal = error
     else:
-        update = runs.update(method, tuning.constant)
+        update = runs.update(method, tuning.constant, tuning.exponent)
         constant = getattr(getattr(update, "step_size", None), "constant", np.nan)
         trace = runs.simulate(method, update, _record_updates(runs.cell))
     seed_of_instance = origin_columns(seed, RUN, number)
     common = {
-        "instance": number, "constant": constant, "exponent": runs.exponent, **seed_of_instance,
+        "instance": number, "constant": constant, "exponent": tuning.exponent, **seed_of_instance,
     }  # fmt: skip
     facts = facts_of(instance, method, description, runs.walks, trace, refusal)
     chosen = {"tuning": tuning.to_json(), "at_edge": tuning.at_edge}

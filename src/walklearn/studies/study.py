@@ -231,16 +231,16 @@ def _check_steps(table: CheckedTable) -> None:
         raise table.error("", "needs constant, or constants to choose from.")
     tuning = ("constants", "tuning_instances", "tuning_updates", "metric")
     keys = tuning if "constants" in table else ("constant",)
-    table.only((*keys, "exponent", "relative"), "a step size")
+    exponent = "exponents" if "exponents" in table and "constants" in table else "exponent"
+    table.only((*keys, exponent, "relative"), "a step size")
     table.number("exponent", 0.75, minimum=0.0)
     table.flag("relative", False)
     table.number("constant", None, above=0.0)
     table.count("tuning_instances", None)
     table.count("tuning_updates", None)
     table.choice("metric", ERRORS, None)
-    table.value(
-        "constants", None, fits=_increases, wanted="a list of positive numbers that increase"
-    )
+    for key in ("constants", "exponents"):
+        table.value(key, None, fits=_increases, wanted="a list of positive numbers that increase")
 
 
 def _increases(values: Any) -> bool:

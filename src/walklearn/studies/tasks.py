@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from walklearn.studies.cell import Cell
-from walklearn.studies.cell_runs import Tuning, choose_constant, run_instances, tuning_errors
+from walklearn.studies.cell_runs import Tuning, choose_candidate, run_instances, tuning_errors
 from walklearn.studies.tables import CellResult, join_results
 
 # Updates per task: about a second, for a smooth progress bar and an even load.
@@ -64,7 +64,7 @@ class CellWork:
         """Return the first tasks."""
         if self.cell.tuning_instances:
             return self._split(self.cell.tuning_instances, None)
-        return self._split(self.cell.instances, choose_constant(self.cell, np.empty((0, 0))))
+        return self._split(self.cell.instances, choose_candidate(self.cell, np.empty((0, 0))))
 
     def store_outcome(self, task: Task, outcome: Any) -> list[Task]:
         """Store the outcome of a task, and return the tasks that can start now."""
@@ -74,7 +74,7 @@ class CellWork:
             return []
         outcomes = [self._outcomes.pop(part) for part in sorted(self._outcomes, key=min)]
         if task.tuning is None:
-            tuning = choose_constant(self.cell, np.concatenate(outcomes))
+            tuning = choose_candidate(self.cell, np.concatenate(outcomes))
             return self._split(self.cell.instances, tuning)
         self.result = join_results(outcomes)
         return []
@@ -89,5 +89,5 @@ class CellWork:
 
 def _updates(cell: Cell, *, is_tuning: bool) -> int:
     """The number of updates for one instance."""
-    tuning, run = cell.tuning_updates * len(cell.constants), cell.description["updates"]
+    tuning, run = cell.tuning_updates * len(cell.candidates), cell.description["updates"]
     return int((tuning if is_tuning else run) * cell.description["replicates"])

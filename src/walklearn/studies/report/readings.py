@@ -43,7 +43,7 @@ _WORDS = {
 
 def readings_of(study: Study) -> dict[str, dict[str, str]]:
     """Explain every name of a graph, a problem and a step size."""
-    steps, hidden = {}, ("constants", "metric", "tuning_instances")
+    steps, hidden = {}, ("constants", "exponents", "metric", "tuning_instances")
     for name, table in study.step_sizes.items():
         rest = {key: value for key, value in table.items() if key not in hidden}
         is_tuned = "constants" in table
