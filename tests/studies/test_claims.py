@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from walklearn.files.checked_table import CheckedTable
 from walklearn.studies import StudyError
 from walklearn.studies.claims import Claim, read_claims
+from walklearn.studies.report import verdict_table
 from walklearn.studies.verdicts import Verdict, judge
 
 STUDY = """
@@ -78,6 +79,7 @@ def test_steps_tuned_for_one_error_are_not_judged_by_another() -> None:
         (BEATS + 'at = "late"', 5, "at", '"late"'),
         (BEATS + 'cost = "watts"', 5, "cost", "updates, messages, bytes"),
         (BEATS + "metrics = []", 5, "metrics", "[]"),
+        (BEATS + "factor = 0.6", 5, "factor", "0.6"),
         (BEATS + 'graphs = ["torus"]', 5, "graphs", "ring, star"),
         (BEATS + "target = 3", 5, "target", "beats"),
         (BEATS.replace('"t"', "3"), 2, "text", "3"),
@@ -148,6 +150,21 @@ def test_beats(factor: float, word: str) -> None:
     assert verdict.lower < verdict.ratio < verdict.upper
     assert (verdict.at, verdict.replicates) == (1000.0, 40)
     assert verdict.cells == ["hash-ring-weighted", "hash-ring-uniform"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "word"), [(3.0, "holds"), (2.0, "undecided"), (1.3, "does not hold")]
+)
+def test_better_by_a_factor_of_two(factor: float, word: str) -> None:
+    claim = read(BEATS + "factor = 2.0")
+    verdict = verdict_on(claim, *pair(40, factor))
+    assert (verdict.verdict, verdict.threshold) == (word, 2.0)
+    rows = pd.DataFrame([asdict(verdict)])
+    (shown,) = verdict_table.claims("s", rows, str, {"graph": {}, "problem": {}, "step_size": {}})
+    assert shown.estimate.endswith("Holds above 2.")
+    assert ("is better by a factor of 2" in shown.sentence) == (word == "holds")
+    lower, _, upper = shown.rows[0].marks
+    assert (lower > 0.5, upper < 0.5) == (word == "holds", word == "does not hold")
 
 
 def test_few_instances_decide_nothing() -> None:

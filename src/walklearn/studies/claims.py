@@ -30,7 +30,7 @@ PREDICTIONS = ("bound", "mixing_time")
 
 _GRID = ("graphs", "problems", "step_sizes")
 _COMMON = ("kind", "text", "source", *_GRID, "metrics")
-_PAIR = (*_COMMON, "better", "worse", "cost")
+_PAIR = (*_COMMON, "better", "worse", "cost", "factor")
 _KEYS = {
     "beats": (*_PAIR, "at"),
     "slope": (*_COMMON, "methods"),
@@ -45,6 +45,7 @@ class Claim:
 
     number: position in the study, from 1.
     better, worse: the methods of "beats" and "cost-to-target".
+    factor: `better` is better by more than this factor.
     methods: the methods of "slope" and "rank", each judged by itself.
     at: points of the cost axis; empty for the largest cost that all runs reach.
     at_tuned: the point for each tuned step size, for `at = "tuned"`.
@@ -65,6 +66,7 @@ class Claim:
     better: tuple[str, ...] = ()
     worse: tuple[str, ...] = ()
     costs: tuple[str, ...] = ("updates",)
+    factor: float = 1.0
     at: tuple[float, ...] = ()
     at_tuned: Mapping[str, float] = field(default_factory=dict)
     tuned_for: Mapping[str, str] = field(default_factory=dict)
@@ -122,6 +124,7 @@ def _settings(study: CheckedTable, table: CheckedTable, kind: str) -> dict[str, 
     for name in set(pair["better"]) & set(pair["worse"]):
         raise table.error("worse", f'must differ from better; "{name}" is in both.')
     pair["costs"] = table.names("cost", COSTS, ("updates",), or_one=True)
+    pair["factor"] = table.number("factor", 1.0, minimum=1.0)
     if kind == "beats":
         return {**pair, **_points(study, table)}
     target, relative = table.number("target", above=0.0), table.flag("relative", False)

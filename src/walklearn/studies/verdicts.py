@@ -5,12 +5,13 @@ that it covers. For each reading, an estimate and its 95 % interval over instanc
 a threshold. (An instance is a draw of graph and data, the same for all methods.)
 
     kind             estimate                                         holds if      fails if
-    beats            mean error of `worse` / mean error of `better`   lower > 1     upper < 1
-    cost-to-target   median cost of `worse` / that of `better`        lower > 1     upper < 1
+    beats            mean error of `worse` / mean error of `better`   lower > c     upper < c
+    cost-to-target   median cost of `worse` / that of `better`        lower > c     upper < c
     slope            slope of ln(mean error) over ln(updates)         upper ≤ q−1   lower > q−1
     rank             Spearman's correlation over graphs               lower > 0     upper ≤ 0
 
-Otherwise, or with fewer than 10 instances, the claim is undecided. A failed run has an infinite
+c is the claim's factor, by default 1. Otherwise, or with fewer than 10 instances, the claim is
+undecided. A failed run has an infinite
 error, and a run that never reaches its target has an infinite cost; the table counts both. About
 one verdict in twenty is wrong.
 """
@@ -122,6 +123,7 @@ def _judge(claim: Claim, cells: Cells) -> Iterator[Verdict]:
 def _judge_pairs(claim: Claim, cells: Cells, reading: Verdict) -> Iterator[Verdict]:
     """Compare two methods by their errors at equal cost, or by their costs to reach an error."""
     to_target = claim.kind == "cost-to-target"
+    reading = replace(reading, threshold=claim.factor)
     if to_target:
         # The cost of runs that never reach the target is infinite, so medians are compared.
         reading = replace(reading, at=claim.target, interval=_MEDIANS)

@@ -1,11 +1,13 @@
 """Verdicts for the page: by claim and reading, with their intervals drawn.
 
 A claim has a verdict for each reading (graph, problem, step size, error, point). Its interval is
-drawn around the threshold: ratios on a logarithmic axis around 1, slopes and correlations on a
-linear one. The rows of one claim share an axis.
+drawn around the threshold: ratios on a logarithmic axis, slopes and correlations on a linear one.
+The rows of one claim share an axis.
 
 >>> position(2.0, 1.0, 4.0, is_ratio=True), position(1e9, 1.0, 4.0, is_ratio=True)
 (0.75, 1.0)
+>>> position(2.0, 2.0, 4.0, is_ratio=True)
+0.5
 >>> position(-0.5, 0.0, 1.0, is_ratio=False)
 0.25
 """
@@ -33,10 +35,10 @@ WIDEST = 1e4  # larger ratios are drawn at the edge
 # By kind of claim: the estimate, the statement if the claim holds, the statement if it does not.
 _WORDS = {
     "beats": (
-        "Ratio: error of {worse} ÷ error of {better}. Holds above 1.",
+        "Ratio: error of {worse} ÷ error of {better}. Holds above {factor:g}.",
         "{better} is better", "{worse} is better"),
     "cost-to-target": (
-        "Ratio: cost of {worse} ÷ cost of {better}, to the target. Holds above 1.",
+        "Ratio: cost of {worse} ÷ cost of {better}, to the target. Holds above {factor:g}.",
         "{better} reaches the target at less cost", "{worse} does"),
     "slope": (
         "Slope of ln(error) over ln(updates). Holds at or below q − 1.",
@@ -45,6 +47,8 @@ _WORDS = {
         "Spearman's rank correlation of {worse} and error over graphs. Holds above 0.",
         "the order is as claimed", "it is reversed"),
 }  # fmt: skip
+# Both statements where better by a factor is claimed.
+_BY_A_FACTOR = "{better} is better by a factor of {factor:g}", "it is not"
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,11 @@ def _claim(
         reading = " · ".join([*(verdict[side] for side in reversed(varying)), label])
         return _row(place, verdict, reading, reach, file_of)
 
-    estimate, *outcomes = (text.format(**pair) for text in _WORDS[first["kind"]])
+    estimate, *outcomes = _WORDS[first["kind"]]
+    if first["kind"] in RATIOS and first["threshold"] != 1:
+        outcomes = [*_BY_A_FACTOR]
+    pair["factor"] = first["threshold"]
+    estimate, *outcomes = (text.format(**pair) for text in (estimate, *outcomes))
     return Claim(
         id=name,
         text=str(first["text"]),
@@ -161,8 +169,10 @@ def _claim(
 
 def position(value: float, threshold: float, reach: float, *, is_ratio: bool) -> float:
     """The position of a value on an axis from 0 to 1 with the threshold in its middle."""
-    if is_ratio:
-        away = math.log(value) / math.log(reach) if 0 < value < math.inf else math.inf * (value - 1)
+    if is_ratio and 0 < value < math.inf:
+        away = math.log(value / threshold) / math.log(reach)
+    elif is_ratio:
+        away = math.inf * (value - 1)
     else:
         away = (value - threshold) / reach
     return 0.5 + 0.5 * max(-1.0, min(1.0, float(away)))
@@ -172,7 +182,8 @@ def _reach(rows: pandas.DataFrame) -> float:
     """The length of the axis of a claim on either side."""
     ends = [float(end) for side in ("lower", "upper") for end in rows[side]]
     if rows["kind"].iloc[0] in RATIOS:
-        return max([1.5, *(max(end, 1 / end) for end in ends if 1 / WIDEST <= end <= WIDEST)])
+        ratios = [end / rows["threshold"].iloc[0] for end in ends]
+        return max([1.5, *(max(end, 1 / end) for end in ratios if 1 / WIDEST <= end <= WIDEST)])
     thresholds = [float(threshold) for threshold in rows["threshold"]] * 2
     away = [abs(end - middle) for end, middle in zip(ends, thresholds, strict=True)]
     return max([0.1, *filter(math.isfinite, away)])
