@@ -182,7 +182,7 @@ def _reach(rows: pandas.DataFrame) -> float:
     """The length of the axis of a claim on either side."""
     ends = [float(end) for side in ("lower", "upper") for end in rows[side]]
     if rows["kind"].iloc[0] in RATIOS:
-        ratios = [end / rows["threshold"].iloc[0] for end in ends]
+        ratios = [end / float(rows["threshold"].iloc[0]) for end in ends]
         return max([1.5, *(max(end, 1 / end) for end in ratios if 1 / WIDEST <= end <= WIDEST)])
     thresholds = [float(threshold) for threshold in rows["threshold"]] * 2
     away = [abs(end - middle) for end, middle in zip(ends, thresholds, strict=True)]
