@@ -147,6 +147,13 @@ def _converted(spec: ArraySpec, value: Any, part: object) -> NDArray[Any]:
     return converted
 
 
+def with_entry(array: Array, index: Any, value: Any) -> Array:
+    """Return a copy of the array with one entry changed."""
+    result = array.copy()
+    result[index] = value
+    return result
+
+
 def sha256_of(*arrays: Array) -> str:
     """Return the SHA-256 of the arrays' bytes, one after the other, in hex."""
     digest = hashlib.sha256()

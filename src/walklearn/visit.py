@@ -124,6 +124,12 @@ class Setting:
                 f"a visit of {self.update!r} takes {gradients} gradients, but {privacy!r} allows a "
                 f"node {cap} in total, so no visit changes the model. Raise max_contributions."
             )
+        if self.tokens > 1 and not self.update.shares_sum:
+            raise ValueError(
+                f"{self.update!r} gains nothing from {self.tokens} tokens, because they share "
+                "nothing. Use one token, or an update with a shared sum."
+            )
+        self.walk.check_run(objective.nodes, self.update, self.updates)
         check_needs(self.walk, objective)
         check_needs(privacy, objective)
         spent = zeros(privacy.node_arrays(objective))

@@ -117,7 +117,7 @@ GAMMA = privacy.ClampedGamma(20.0, (1.0, 60.0))
 LAPLACE = privacy.TruncatedLaplace(9.0, 20.0, (1.0, 60.0))
 WALKS: dict[str, Any] = {
     "simple": walks.Simple(),
-    "simple corrected lazy": walks.Simple(corrected=True, laziness=0.3),
+    "simple corrected lazy": walks.Simple(reweight="degree", laziness=0.3),
     "uniform": walks.Uniform(),
     "uniform normalised lazy": walks.Uniform(normalise=True, laziness=0.9),
     "weighted": walks.Weighted(),
@@ -345,7 +345,7 @@ def add_private() -> None:
 def add_network_options() -> None:
     private = walks.Weighted(privacy=GAMMA)
     for name, walk in {
-        "simple corrected": walks.Simple(corrected=True),
+        "simple corrected": walks.Simple(reweight="degree"),
         "uniform": walks.Uniform(),
         "weighted lazy": walks.Weighted(laziness=0.1),
         "released": private,

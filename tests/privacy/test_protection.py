@@ -65,7 +65,7 @@ def test_nothing_is_claimed_for_a_protection_from_outside() -> None:
 def test_a_private_subclass_of_weighted_keeps_its_methods() -> None:
     class Stay(wl.walks.Weighted):
         def hop(self, view: Any, token: Any, state: Any, draws: Any) -> wl.walks.Hop:
-            return wl.walks.Hop(view.node, 0, self.count_visit(view, token), state)
+            return wl.walks.Hop(view.node, 0, *self.count_visit(view, token, state))
 
     walk = Stay(privacy=wl.privacy.ClampedGamma(4.0, (1.0, 8.0)))
     trace = wl.simulate(PROBLEM, RING, walk, engine="reference", **SETTINGS)

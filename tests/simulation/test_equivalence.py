@@ -187,7 +187,7 @@ def test_rows_that_overflow_leave_the_others_what_they_are() -> None:
 @pytest.mark.parametrize(
     "method",
     [
-        walks.Simple(corrected=True),
+        walks.Simple(reweight="degree"),
         walks.Uniform(),
         walks.Weighted(laziness=0.1),
         walks.Weighted(privacy=MECHANISM),

@@ -134,7 +134,7 @@ def test_costs(problem: wl.Problem, graph: wl.Graph) -> None:
 @pytest.mark.parametrize(
     "method",
     [
-        walks.Simple(corrected=True),
+        walks.Simple(reweight="degree"),
         walks.Uniform(),
         walks.Weighted(),
         walks.NonBacktracking(walks.Weighted()),
@@ -180,7 +180,7 @@ def test_degree_bias_is_real_and_corrected(step_size: Any) -> None:
         return float(run(problem, star, method, **options).models.mean())
 
     assert final(walks.Simple()) == pytest.approx(5.0, abs=0.1)  # half the visits are the centre's
-    assert final(walks.Simple(corrected=True)) == pytest.approx(1.0, abs=0.1)
+    assert final(walks.Simple(reweight="degree")) == pytest.approx(1.0, abs=0.1)
     assert final(wl.AsynchronousGossip(corrected=False)) == pytest.approx(10 / (1 + 9**q), abs=0.1)
     assert final(wl.AsynchronousGossip()) == pytest.approx(1.0, abs=0.1)
 

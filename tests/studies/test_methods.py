@@ -20,7 +20,9 @@ from walklearn.walks import (
     Independent,
     Jumping,
     NonBacktracking,
+    OldestFirst,
     Simple,
+    Tour,
     Uniform,
     Weighted,
 )
@@ -37,8 +39,12 @@ def calibrated(kind: str) -> privacy.Mechanism:
 @pytest.mark.parametrize(
     ("table", "method"),
     [
-        ({"walk": "simple", "corrected": True}, Simple(corrected=True)),
+        ({"walk": "simple", "reweight": "degree"}, Simple(reweight="degree")),
         ({"walk": "uniform", "normalise": True}, Uniform(normalise=True)),
+        ({"walk": "oldest-first"}, OldestFirst()),
+        ({"walk": "tour", "reweight": "round"}, Tour(reweight="round")),
+        ({"walk": "jumping", "base": "simple", "reweight": "gap"},
+         Jumping(Simple(reweight="gap"))),
         ({"walk": "weighted", "laziness": 0.25}, Weighted(laziness=0.25)),
         ({"walk": "jumping", "max_hops": 2}, Jumping(max_hops=2)),
         ({"walk": "jumping", "base": "uniform", "laziness": 0.5}, Jumping(Uniform(laziness=0.5))),

@@ -376,7 +376,7 @@ def test_constants_by_hand():
     expect(walks.Weighted(importance=v), "Theorem 2 with importance v",
            v.mean() / v.min() * σ2, (v.mean() * np.max(L / v)) ** 2)  # fmt: skip
     d = graph.degrees.astype(float)
-    expect(walks.Simple(corrected=True), "Theorem 2 with importance v",
+    expect(walks.Simple(reweight="degree"), "Theorem 2 with importance v",
            d.mean() / d.min() * σ2, (d.mean() * np.max(L / d)) ** 2)  # fmt: skip
     assert diagnose(graph, problem, walks.Simple()).constant is None
     assert diagnose(graph, problem, walks.Uniform(normalise=True)).constant is None
@@ -416,7 +416,7 @@ def test_the_table_contains_the_numbers():
 def test_a_good_choice_has_no_warnings():
     graph, problem = graphs.erdos_renyi(20, 0.4, seed=3), problem_on(20, spread=0.1)
     largest = diagnose(graph, problem, walks.Uniform()).largest_step
-    for walk in (walks.Uniform(), walks.Weighted(), walks.Simple(corrected=True)):
+    for walk in (walks.Uniform(), walks.Weighted(), walks.Simple(reweight="degree")):
         result = diagnose(graph, problem, walk, PowerStep(0.5 * largest, 0.75))
         assert result.warnings == ()
         assert "Warnings" not in str(result)
@@ -458,7 +458,7 @@ def test_warns_of_entrapment():
     assert "Entrapment" not in text(graph, problem, walks.Weighted(importance=importance))
     star = text(graphs.star(40), flat_problem(40), walks.Uniform())
     assert "39 nodes hold" in star
-    assert "Simple(corrected=True)" in star
+    assert "Simple(reweight='degree')" in star
     # Laziness of one's own choice is no entrapment.
     assert "Entrapment" not in text(graph, problem, walks.Uniform(laziness=0.99))
 
@@ -468,8 +468,8 @@ def test_warns_of_bias():
     simple = text(irregular, problem, walks.Simple())  # of degrees 1 and 4, 1.6 on average
     assert "another sum" in simple
     assert "0.62 to 2.5 times" in simple
-    assert "Simple(corrected=True)" in simple
-    assert "another sum" not in text(irregular, problem, walks.Simple(corrected=True))
+    assert "Simple(reweight='degree')" in simple
+    assert "another sum" not in text(irregular, problem, walks.Simple(reweight="degree"))
     assert "another sum" not in text(graphs.complete(5), problem, walks.Simple())
     normalised = walks.Uniform(normalise=True)
     assert "Use Uniform()." in text(graphs.complete(5), problem, normalised)

@@ -23,7 +23,7 @@ GRAPH = wl.graphs.erdos_renyi(60, 0.15, seed=1, connected="retry")
 WALKS: list[Any] = [
     walks.Uniform(),
     walks.Weighted(),
-    walks.Simple(corrected=True),
+    walks.Simple(reweight="degree"),
     walks.Uniform(normalise=True),
     walks.Weighted(np.linspace(1.0, 50.0, 60)),
     walks.Jumping(walks.Weighted()),

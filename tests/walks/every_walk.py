@@ -11,7 +11,9 @@ from walklearn.walks import (
     Independent,
     Jumping,
     NonBacktracking,
+    OldestFirst,
     Simple,
+    Tour,
     Uniform,
     Weighted,
     view_of,
@@ -50,7 +52,8 @@ PROBLEMS = {name: problem_on(graph) for name, graph in GRAPHS.items()}
 
 METROPOLIS = {
     "Simple": lambda n: Simple(),
-    "Simple corrected": lambda n: Simple(corrected=True),
+    "Simple corrected": lambda n: Simple(reweight="degree"),
+    "Simple gap": lambda n: Simple(reweight="gap"),
     "Simple lazy": lambda n: Simple(laziness=0.3),
     "Uniform": lambda n: Uniform(),
     "Uniform lazy": lambda n: Uniform(laziness=0.25),
@@ -64,30 +67,41 @@ JUMPING = {
     "Jumping": lambda n: Jumping(),
     "Jumping far": lambda n: Jumping(Weighted(), probability=0.5, stop_probability=0.2, max_hops=6),
     "Jumping one hop": lambda n: Jumping(Simple(), probability=0.3, max_hops=1),
+    "Jumping gap": lambda n: Jumping(Simple(reweight="gap"), probability=0.3),
     "Jumping lazy": lambda n: Jumping(Uniform(laziness=0.4), probability=0.2, stop_probability=1.0),
     "Jumping custom": lambda n: Jumping(Weighted(importance_for(n)), probability=0.9),
 }
 NON_BACKTRACKING = {
     "NonBacktracking": lambda n: NonBacktracking(),
     "NonBacktracking Simple": lambda n: NonBacktracking(Simple()),
-    "NonBacktracking corrected": lambda n: NonBacktracking(Simple(corrected=True)),
+    "NonBacktracking corrected": lambda n: NonBacktracking(Simple(reweight="degree")),
+    "NonBacktracking gap": lambda n: NonBacktracking(Simple(reweight="gap")),
     "NonBacktracking Weighted": lambda n: NonBacktracking(Weighted()),
     "NonBacktracking lazy": lambda n: NonBacktracking(Weighted(importance_for(n), laziness=0.5)),
 }
 INDEPENDENT = {
     "Independent": lambda n: Independent(),
     "Independent Weighted": lambda n: Independent(Weighted()),
-    "Independent Simple": lambda n: Independent(Simple(corrected=True)),
+    "Independent gap": lambda n: Independent(Simple(reweight="gap")),
+    "Independent Simple": lambda n: Independent(Simple(reweight="degree")),
     "Independent custom": lambda n: Independent(Weighted(importance_for(n))),
 }
 HISTORY_DRIVEN = {
     "HistoryDriven": lambda n: HistoryDriven(),
     "HistoryDriven Simple": lambda n: HistoryDriven(Simple(), alpha=3.0),
+    "HistoryDriven gap": lambda n: HistoryDriven(Simple(reweight="gap"), alpha=2.0),
     "HistoryDriven lazy": lambda n: HistoryDriven(Weighted(laziness=0.3), alpha=2.0),
     "HistoryDriven custom": lambda n: HistoryDriven(Weighted(importance_for(n)), alpha=0.5),
 }
+COVERING = {
+    "OldestFirst": lambda n: OldestFirst(),
+    "Tour": lambda n: Tour(),
+    "Tour round": lambda n: Tour(reweight="round"),
+}
 WITH_MATRIX = METROPOLIS | JUMPING
-WALKS = WITH_MATRIX | NON_BACKTRACKING | INDEPENDENT | HISTORY_DRIVEN
+WITH_STATIONARY = WITH_MATRIX | NON_BACKTRACKING | INDEPENDENT | HISTORY_DRIVEN
+WALKS = WITH_STATIONARY | COVERING
+GAP_WEIGHTED = {name: make for name, make in WALKS.items() if make(2).has_gap_weights}
 
 
 def setting(name, graph_name):
@@ -106,9 +120,10 @@ def hopper(walk, graph, problem=None):
 
     def hop(node, uniforms, previous=-1, visits=None):
         def states(other):
-            if not bound.node_arrays(1):
-                return {}
-            return {"visits": np.array(0 if visits is None else visits[other])}
+            state = zeros(bound.node_arrays(1))
+            if "visits" in state and visits is not None:
+                state["visits"] = np.array(visits[other])
+            return state
 
         token = fresh | ({"sender": np.array(previous + 1)} if "sender" in fresh else {})
         view = view_of(bound, graph, node, table=table, states=states)

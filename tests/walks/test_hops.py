@@ -130,7 +130,7 @@ SCORES = np.array([1.0, 3.0, 2.0, 1.0, 2.0, 3.0])
 EXACT = {
     "Uniform": Uniform(),
     "Simple": Simple(),
-    "Simple corrected": Simple(corrected=True),
+    "Simple corrected": Simple(reweight="degree"),
     "lazy Uniform": Uniform(laziness=0.5),
     "Weighted": Weighted(SCORES * GRAPHS["kite"].degrees),
     "lazy Weighted": Weighted(SCORES * GRAPHS["kite"].degrees, laziness=0.5),

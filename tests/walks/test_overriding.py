@@ -27,7 +27,7 @@ class LastNeighbour(walks.Uniform):
     """Always moves to the neighbour of the largest number."""
 
     def hop(self, view: Any, token: Any, state: Any, draws: Any) -> walks.Hop:
-        return walks.Hop(int(view.neighbours[-1]), 1, self.count_visit(view, token), state)
+        return walks.Hop(int(view.neighbours[-1]), 1, *self.count_visit(view, token, state))
 
 
 class Double(walks.Uniform):
@@ -121,8 +121,8 @@ class OwnDivisor(walks.Simple):
 class OwnCount(walks.Uniform):
     """Counts every visit as two."""
 
-    def count_visit(self, view: Any, token: Any) -> Any:
-        return {**token, "inverse_sum": token["inverse_sum"] + 2.0}
+    def count_visit(self, view: Any, token: Any, state: Any) -> Any:
+        return {**token, "inverse_sum": token["inverse_sum"] + 2.0}, state
 
 
 class DoubleAverage(updates.Sgd):

@@ -37,7 +37,7 @@ class TestByHand:
 
     def test_simple_corrected_on_a_star(self):
         """Mean degree 8/5 over degrees 4 and 1."""
-        scale = Simple(corrected=True).gradient_scale(graphs.star(5))
+        scale = Simple(reweight="degree").gradient_scale(graphs.star(5))
         assert np.allclose(scale, [0.4, 1.6, 1.6, 1.6, 1.6])
 
     def test_weighted_on_a_path(self):
@@ -117,7 +117,7 @@ class TestRelays:
         L = penalty + 5 * np.array([1.0, 0.25, 4.0, 0.25, 0.25])
         assert np.allclose(Weighted().stationary(graph, problem), L / L.sum())
 
-    @pytest.mark.parametrize("walk", [Uniform(), Weighted(), Simple(corrected=True)])
+    @pytest.mark.parametrize("walk", [Uniform(), Weighted(), Simple(reweight="degree")])
     def test_relays_leave_the_estimate_unbiased(self, walk):
         problem, graph = self.problem(1.0), graphs.star(5)
         w = np.array([0.7])

@@ -19,9 +19,9 @@ from walklearn.studies.options import Table, arguments, read_kind, table_of
 from walklearn.updates import UPDATES, Sgd, StepSize, Update
 from walklearn.walks import WALKS, ComposedWalk, Metropolis, Walk
 
-# Keys about the releases of a private walk, and the arguments of walks that these keys replace.
+# Keys about the releases of a private walk, and the arguments of its class that they replace.
 _RELEASE = ("mechanism", "epsilon", "delta", "bounds", "clamp", "reweight", "infeasible")
-_REPLACED = ("walk", "importance", "privacy", "reweight", "bounds", "public")
+_REPLACED = ("importance", "privacy", "reweight", "bounds", "public")
 # The study itself reads these keys: they select the cells of a method, and set its own steps.
 CELL_KEYS = ("graphs", "problems", "step_sizes")
 STEPS = "steps"
@@ -80,19 +80,29 @@ def _noise() -> list[str]:
     return list(dict.fromkeys(name for kind in MECHANISMS.values() for name in kind.noise_names))
 
 
+def _release_keys(walk: Callable[..., Walk]) -> list[str]:
+    """Return the keys about a release; none for a walk that releases nothing."""
+    return [*_RELEASE, *_noise()] if "privacy" in inspect.signature(walk).parameters else []
+
+
+def _excluded(walk: Callable[..., Walk]) -> list[str]:
+    """Return the arguments of a walk that are no keys."""
+    return ["walk", *(_REPLACED if _release_keys(walk) else ())]
+
+
 def _walk_keys(walk: Callable[..., Walk]) -> list[str]:
     """Return the keys allowed in a walk's table: its arguments and those of a release."""
-    names = inspect.signature(walk).parameters
-    release = [*_RELEASE, *_noise()] if "privacy" in names else []
-    return [*(name for name in names if name not in _REPLACED), *release]
+    excluded = _excluded(walk)
+    names = [name for name in inspect.signature(walk).parameters if name not in excluded]
+    return [*names, *_release_keys(walk)]
 
 
 def _walk(
     walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
 ) -> Walk:
     keys = ["walk", "update", *_STUDY_KEYS, *_walk_keys(walk)]
-    settings = arguments(walk, table, keys, excluded=_REPLACED)
-    privacy = [key for key in (*_RELEASE, *_noise()) if key in table]
+    settings = arguments(walk, table, keys, excluded=_excluded(walk))
+    privacy = [key for key in _release_keys(walk) if key in table]
     if "mechanism" in privacy:
         settings["privacy"] = mechanism_of(table, problem_table, problem)
         if "reweight" in table:

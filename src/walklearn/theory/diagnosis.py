@@ -168,16 +168,19 @@ class DiagnosisInput:
     @property
     def weights(self) -> Vector:
         """N times the weight of each f_i in the sum that the walk minimises; 1 if it is f."""
+        if self.walk.has_gap_weights:  # whatever the stationary distribution
+            return np.ones(self.graph.node_count)
         return np.asarray(self.graph.node_count * self.scale * self.stationary)
 
     @property
     def is_unbiased(self) -> bool:
         """True if the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
-        return not self.walk.is_biased and np.allclose(self.weights, 1.0, rtol=1e-9)
+        has_weights = self.walk.has_gap_weights or not self.walk.is_biased
+        return has_weights and np.allclose(self.weights, 1.0, rtol=1e-9)
 
     def constant(self) -> Constant | None:
         """Return the constant of the theorem that applies; None if there is none."""
-        if not self.is_unbiased:
+        if not self.is_unbiased or self.walk.has_gap_weights:  # theorems assume fixed weights
             return None
         v, L = self.stationary, self.problem.smoothness_constants
         importance = self.problem.importance

@@ -95,7 +95,7 @@ def _long_stay_warnings(inputs: DiagnosisInput) -> Iterator[str]:
             f"Entrapment: {holders} the token for more than {LONG_STAY:.0f} steps on average; the "
             f"worst is node {worst} with {mean_stays[worst]:.4g} steps, while the others wait. Use "
             "walks.Jumping(walk, probability=0.1), which lets the token jump out, or "
-            "walks.Simple(corrected=True), which never rejects, or clip the importance, "
+            "walks.Simple(reweight='degree'), which never rejects, or clip the importance, "
             "Weighted(importance=np.clip(...))."
         )
 
@@ -104,7 +104,7 @@ def _bias_warnings(inputs: DiagnosisInput) -> Iterator[str]:
     if inputs.is_unbiased or not (inputs.has_noise or inputs.no_optimum_reason):
         return
     walk, disclosure, range_note = inputs.walk, disclosure_of(inputs.walk), ""
-    remedy = disclosure.remedy if disclosure.scaled_by else "Uniform() or Simple(corrected=True)"
+    remedy = disclosure.remedy if disclosure.scaled_by else "Uniform() or Simple(reweight='degree')"
     if walk.is_biased:
         remedy = "a lower jump probability, or decrease it to 0 in later runs"
     if inputs.spectrum.method != "unknown":

@@ -17,6 +17,7 @@ acceptance. (53 bits are enough for both: the fraction keeps 53 − log₂ degre
 """
 
 from walklearn.walks.composed import ComposedWalk
+from walklearn.walks.covering import OldestFirst, Tour
 from walklearn.walks.history_driven import HistoryDriven
 from walklearn.walks.independent import Independent
 from walklearn.walks.jumping import Jumping
@@ -36,8 +37,10 @@ __all__ = [
     "Jumping",
     "Metropolis",
     "NonBacktracking",
+    "OldestFirst",
     "Simple",
     "StationaryUnknownError",
+    "Tour",
     "Uniform",
     "View",
     "Walk",

@@ -98,6 +98,10 @@ class ComposedWalk(Walk):
         """The arrays of its walk."""
         return self.walk.node_arrays(tokens)
 
+    def check_run(self, nodes: int, update: Any, updates: int) -> None:
+        """Check the inner walk."""
+        self.walk.check_run(nodes, update, updates)
+
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
         """Return the weight of the inner walk."""
         return self.walk.weight(view, token, state)

@@ -62,7 +62,8 @@ class HistoryDriven(ComposedWalk):
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Ask the proposed neighbour for its count; accept by the counts and scores of both."""
         base = self.walk
-        token, state = base.count_visit(view, token), {**state, "visits": state["visits"] + 1}
+        token, state = base.count_visit(view, token, state)
+        state = {**state, "visits": state["visits"] + 1}
         proposal = propose(draws[0], len(view.neighbours), base.laziness)
         if proposal is None:
             return Hop(view.node, 0, token, state)

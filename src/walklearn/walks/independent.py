@@ -60,7 +60,7 @@ class Independent(ComposedWalk):
         assert self.cumulative is not None, "bind the walk first"
         index = int(np.searchsorted(self.cumulative, draws[0], side="right"))
         j = min(index, view.nodes - 1)
-        return Hop(j, int(j != view.node), self.walk.count_visit(view, token), state)
+        return Hop(j, int(j != view.node), *self.walk.count_visit(view, token, state))
 
     def acceptance_rate(self, graph: Graph, objective: Any = None) -> float:
         """Return the probability that two draws differ, 1 − Σ π²."""

@@ -98,7 +98,7 @@ class Jumping(ComposedWalk):
             if p < stop:
                 break
             neighbours = view.neighbours_of(node)
-        return Hop(node, hops, self.walk.count_visit(view, token), state)
+        return Hop(node, hops, *self.walk.count_visit(view, token, state))
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return (1 − probability) P + probability Σ_r P(r) Sʳ, with S the simple walk.

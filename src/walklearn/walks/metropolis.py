@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
-from walklearn.checks import check_number
+from walklearn.arrays import Arrays, ArraySpec, Specs, Vector, with_entry
+from walklearn.checks import check_choice, check_number
 from walklearn.graphs import Graph
 from walklearn.graphs.graph import check_node_count
 from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.objectives import Problem
 from walklearn.parts import is_current
 from walklearn.walks.disclosure import Disclosure
+from walklearn.walks.gap_weights import check_mean, gap_weight
 from walklearn.walks.markov import StationaryUnknownError, stochastic_matrix
 from walklearn.walks.view import Hop, View
 from walklearn.walks.walk import WALKS, Generators, Walk, scale_of
@@ -143,7 +144,7 @@ class Metropolis(Walk):
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Propose a uniform neighbour, accept with min(1, score_j / score_i), else stay."""
-        token = self.count_visit(view, token)
+        token, state = self.count_visit(view, token, state)
         proposal = propose(draws[0], len(view.neighbours), self.laziness)
         if proposal is not None:
             index, threshold = proposal
@@ -153,27 +154,38 @@ class Metropolis(Walk):
         return Hop(view.node, 0, token, state)
 
     def token_arrays(self, nodes: int) -> Specs:
-        """The sum of 1/s_i over the visits, unless the exact mean is bound."""
-        return () if self.scale is not None else (ArraySpec("inverse_sum"),)
+        """The sum of 1/s_i over the visits, unless the exact mean is bound or not used."""
+        is_used = self.scale is None and not self.has_gap_weights
+        return (ArraySpec("inverse_sum"),) if is_used else ()
+
+    def node_arrays(self, tokens: int) -> Specs:
+        """The number of each token's last visit if weights are gaps."""
+        return (ArraySpec("last", (tokens,), "<i8"),) if self.has_gap_weights else ()
 
     def weight(self, view: View, token: Arrays, state: Arrays) -> float:
         """Return s̄ / s_i, with the exact mean if it is bound and else the token's estimate.
 
         At visit k the token estimates s̄ by k / Σ 1/s over its visits, this one included. If the
         walk visits nodes in proportion to s, the estimate converges to the mean over all nodes,
-        which no node knows. The first weight is 1.
+        which no node knows. The first weight is 1. Gap weights are those of `gap_weight`.
         """
+        if self.has_gap_weights:
+            return gap_weight(view, state["last"][view.slot])
         if self.scale is not None:
             return float(self.scale[view.node])
         divisor = self._own_divisor(view)
         mean = (view.visits + 1) / (float(token["inverse_sum"]) + 1.0 / divisor)
         return mean / divisor
 
-    def count_visit(self, view: View, token: Arrays) -> Arrays:
-        """Return the token's arrays with this visit counted in the estimate of s̄."""
+    def count_visit(self, view: View, token: Arrays, state: Arrays) -> tuple[Arrays, Arrays]:
+        """Return the arrays of token and node with this visit counted, for weights."""
+        if self.has_gap_weights:
+            last = with_entry(state["last"], view.slot, view.visits + 1)
+            return token, {**state, "last": last}
         if self.scale is not None:
-            return token
-        return {**token, "inverse_sum": token["inverse_sum"] + 1.0 / self._own_divisor(view)}
+            return token, state
+        inverse_sum = token["inverse_sum"] + 1.0 / self._own_divisor(view)
+        return {**token, "inverse_sum": inverse_sum}, state
 
     def divisor(self, node: Any, degree: Any, announcement: Any) -> Any:
         """Return s_i > 0, by which the gradient is divided: 1 by default.
@@ -203,6 +215,7 @@ class Metropolis(Walk):
 
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Self:
         """Return the walk with the exact weights, unless the token estimates their mean."""
+        check_mean(self, mean)
         if mean == "estimated" and self.inherits("gradient_scale"):
             return self
         return self.bound(scale=scale_of(self, graph, objective, mean))
@@ -233,8 +246,10 @@ class Simple(Metropolis):
 
     Parameters
     ----------
-    corrected
-        True to weight the gradient by (mean degree) / degree, which removes the bias.
+    reweight
+        None leaves gradients as they are, biased by degree. "degree" scales them by (mean degree) /
+        degree. "gap" scales them by (updates since the last visit to the node) / N, and by 1 at the
+        first visit. Both remove the bias, and "gap" discloses nothing.
     laziness
         The probability of staying before anything is proposed, in [0, 1).
 
@@ -246,21 +261,41 @@ class Simple(Metropolis):
     """
 
     name: ClassVar[str] = "simple"
-    corrected: bool = False
+    reweight: Literal["degree", "gap"] | None = None
     declared_sent_length: ClassVar[int | None] = 0  # every score is 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("reweight", self.reweight, (None, "degree", "gap"))
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if a kernel does what the walk does."""
+        return super().is_compiled and not self.has_gap_weights
 
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
-        """Return the simple walk with corrected gradients."""
-        return cls(corrected=True, laziness=laziness)
+        """Return the simple walk with gradients scaled by the degree."""
+        return cls(reweight="degree", laziness=laziness)
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return the degree."""
         return degree
 
     def divisor(self, node: Any, degree: Any, announcement: Any) -> Any:
-        """Return 1, or the degree if corrected."""
-        return degree if self.corrected else 1.0
+        """Return 1, or the degree with weights.
+
+        The mean weight at a node is (mean degree) / degree with gap weights too (Kac's lemma).
+        """
+        return 1.0 if self.reweight is None else degree
+
+    def check_run(self, nodes: int, update: Any, updates: int) -> None:
+        """Refuse gap weights with an update that ignores weights."""
+        if self.has_gap_weights and update.converges:
+            raise ValueError(
+                f"{update!r} does not scale gradients, so {self!r} gives weights without effect. "
+                "Use Simple(), or updates.Sgd(step_size)."
+            )
 
 
 @WALKS.register

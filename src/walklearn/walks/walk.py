@@ -19,6 +19,7 @@ from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.parts import Part, is_current
 from walklearn.registry import Registry
 from walklearn.walks.disclosure import Disclosure
+from walklearn.walks.gap_weights import check_mean
 from walklearn.walks.markov import StationaryUnknownError
 from walklearn.walks.view import Hop, View
 
@@ -140,6 +141,7 @@ class Walk(Part):
         `mean` is "exact" if gradients are scaled by the exact mean importance, and "estimated" if
         the token estimates it.
         """
+        check_mean(self, mean)
         if type(self).gradient_scale is Walk.gradient_scale:
             return self
         return self.bound(scale=scale_of(self, graph, objective, mean))
@@ -182,6 +184,17 @@ class Walk(Part):
     def with_innermost(self, inner: Walk) -> Walk:
         """Return the same walk, built on another one."""
         return inner
+
+    @property
+    def has_gap_weights(self) -> bool:
+        """True if a gradient is scaled by the gap since the last visit, see `gap_weights`."""
+        return getattr(self.innermost, "reweight", None) == "gap"
+
+    def check_run(self, nodes: int, update: Any, updates: int) -> None:
+        """Raise a ValueError if the walk does not suit the network's size, or the update.
+
+        `updates` is the number of planned updates; 0 if unknown.
+        """
 
     @property
     def matrix_walk(self) -> Walk:
