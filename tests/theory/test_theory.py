@@ -437,10 +437,16 @@ def test_warns_of_period_two(walk):
 def test_warns_of_slow_mixing():
     warnings = text(graphs.ring(101), flat_problem(101), walks.Uniform())
     assert "mixes slowly" in warnings
-    assert "pass laziness=0.1" in warnings
+    assert "Pass laziness=0.1" in warnings
+    assert "walks.OldestFirst(), which visits every node again within 1010 steps" in warnings
+    assert "404 bytes" in warnings
     lazy = text(graphs.ring(301), flat_problem(301), walks.Uniform(laziness=0.1))
-    assert "Add edges" in lazy
+    assert "add edges" in lazy
+    assert "laziness" not in lazy
     assert "mixes slowly" not in text(graphs.complete(101), flat_problem(101), walks.Uniform())
+    large = text(graphs.ring(70_001), flat_problem(70_001), walks.Uniform())
+    assert "walks.Tour(), which visits every node again within 280004 steps" in large
+    assert "8751 bytes" in large
 
 
 def test_warns_of_entrapment():
@@ -458,7 +464,8 @@ def test_warns_of_entrapment():
     assert "Entrapment" not in text(graph, problem, walks.Weighted(importance=importance))
     star = text(graphs.star(40), flat_problem(40), walks.Uniform())
     assert "39 nodes hold" in star
-    assert "Simple(reweight='degree')" in star
+    assert "Simple(reweight='gap')" in star
+    assert "walks.OldestFirst()" in star
     # Laziness of one's own choice is no entrapment.
     assert "Entrapment" not in text(graph, problem, walks.Uniform(laziness=0.99))
 
@@ -468,7 +475,7 @@ def test_warns_of_bias():
     simple = text(irregular, problem, walks.Simple())  # of degrees 1 and 4, 1.6 on average
     assert "another sum" in simple
     assert "0.62 to 2.5 times" in simple
-    assert "Simple(reweight='degree')" in simple
+    assert "Simple(reweight='gap')" in simple
     assert "another sum" not in text(irregular, problem, walks.Simple(reweight="degree"))
     assert "another sum" not in text(graphs.complete(5), problem, walks.Simple())
     normalised = walks.Uniform(normalise=True)

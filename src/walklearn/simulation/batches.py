@@ -198,6 +198,17 @@ class ReferenceWalks(WalkBatch):
             )
         return np.stack(vectors)[:, None, :]
 
+    def paths(self, iterations: int) -> Array:
+        """Advance all tokens; return the nodes that they visit, (replicates, iterations + 1)."""
+        nodes = np.empty((len(self.walkers), iterations + 1), dtype=np.int64)
+        for replicate, walker in enumerate(self.walkers):
+            for k in range(iterations):
+                nodes[replicate, k] = walker.node
+                self._visit(replicate, walker)
+            nodes[replicate, iterations] = walker.node
+        self.iterations += iterations
+        return nodes
+
     def _advance(self, iterations: int) -> None:
         for replicate, walker in enumerate(self.walkers):
             for _ in range(iterations):

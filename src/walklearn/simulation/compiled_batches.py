@@ -155,8 +155,26 @@ class CompiledWalks(CompiledBatch, WalkBatch):
     def _advance(self, iterations: int) -> None:
         self.advance(iterations)
 
+    def paths(self, iterations: int) -> Array:
+        """Hop without updates; return the nodes that each token visits, one more than the hops."""
+        path, _ = self._paths(*self._draws_and_records(iterations, ()))
+        self.iterations += iterations
+        return path
+
     def advance(self, iterations: int, after: Counts = ()) -> Snapshot | None:
         """Advance all tokens together; the compiled code makes the copies."""
+        draws, records = self._draws_and_records(iterations, after)
+        averages = self._run(draws, records)
+        self.iterations += iterations
+        if not len(after):
+            return None
+        models = records.models[:, :, None]
+        return Snapshot(
+            models, models if averages is None else averages, records.messages, records.questions
+        )
+
+    def _draws_and_records(self, iterations: int, after: Counts) -> tuple[Any, Any]:
+        """Return the uniform numbers of the next visits, and arrays for copies after some."""
         from walklearn.simulation.kernels.drivers import Draws, Records
 
         own = self._node_streams  # if it is not empty, kernels draw the uniforms from it
@@ -170,14 +188,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             messages=np.empty(counts, dtype=np.int64),
             questions=np.empty(counts, dtype=np.int64),
         )
-        averages = self._run(draws, records)
-        self.iterations += iterations
-        if not len(after):
-            return None
-        models = records.models[:, :, None]
-        return Snapshot(
-            models, models if averages is None else averages, records.messages, records.questions
-        )
+        return draws, records
 
     def _run(self, draws: Any, records: Any) -> Array | None:
         """Hop and update; return the averages of the records if tokens carry them."""

@@ -16,27 +16,34 @@ every w*.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from walklearn.arrays import Vector
 from walklearn.checks import check_kind, check_number
 from walklearn.graphs import Graph
 from walklearn.graphs.graph import check_node_count
+from walklearn.graphs.sparse_rows import SparseMatrix
 from walklearn.objectives import Problem
 from walklearn.objectives.linear.optimum import NoMinimiserError
 from walklearn.theory.constants import Constant, residual
-from walklearn.theory.spectrum import Method, Range, Spectrum, matrix_of, spectrum_of
+from walklearn.theory.coverage import Coverage, measure
+from walklearn.theory.inputs import DiagnosisInput
+from walklearn.theory.printing import lines_of
+from walklearn.theory.spectrum import (
+    Method,
+    Range,
+    Spectrum,
+    exact_spectrum,
+    matrix_of,
+    spectrum_of,
+)
 from walklearn.theory.warnings import warnings_of
 from walklearn.updates.step_sizes import StepSize
 from walklearn.walks import Walk
 from walklearn.walks.disclosure import disclosure_of, mechanism_of
+from walklearn.walks.markov import StationaryUnknownError
 from walklearn.walks.walk import draw_walk
-
-INTERPOLATION = 1e-12  # σ² below this share of mean ‖∇f_i(0)‖² counts as none
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,8 @@ class Diagnosis:
         "closed form", "eigenvalues", "bound" (spectral_gap is the lower end of gap_bounds, and
         numbers derived from it are pessimistic) or "unknown" (NaN). For a walk that is not
         reversible, lambda_2 is the second largest modulus and lambda_N is NaN. For a walk without
-        a matrix, all numbers are those of its base walk.
+        a matrix, all numbers are those of its base walk. "measured": the walk is not known to be a
+        Markov chain, as covering walks are not. Its spectrum is NaN, and `coverage` replaces it.
     lambda_2
         The second largest eigenvalue of the transition matrix.
     lambda_N
@@ -69,11 +77,12 @@ class Diagnosis:
     mixing_time
         ln(4 / π_min) / gap, an upper bound of the steps to total variation 1/4.
     acceptance_rate
-        The share of the steps that move the token.
+        The share of the steps that move the token, measured if the method is "measured".
     residual
         The noise σ² at the optimum; NaN if there is no optimum.
     effective_smoothness
-        L of the steps: the largest product of L_i and the factor of ∇f_i in ĝ.
+        L of the steps: the largest product of L_i and the factor of ∇f_i in ĝ. A gap weight counts
+        as (longest gap of the node) / N, as measured, and at least as 1, its first weight.
     constant
         The constant of the theorem that applies; for a private walk, the constant of one simulated
         draw. None if no theorem applies.
@@ -84,6 +93,9 @@ class Diagnosis:
     printed_constant
         (Lmax/Lmin) σ² + Lmax² for clamped releases, as printed in the paper; otherwise NaN. The
         constant of a draw can exceed it, because its second term fits neither reweighting.
+    coverage
+        The cover time and the longest gap of covering walks, of all walks with gap weights and of
+        walks without a known stationary distribution, measured along paths; otherwise None.
 
     Examples
     --------
@@ -111,6 +123,17 @@ class Diagnosis:
     setup_messages: int
     warnings: tuple[str, ...]
     printed_constant: float = math.nan
+    coverage: Coverage | None = None
+
+    @property
+    def cover_time(self) -> float:
+        """The largest measured number of steps until every node was visited; NaN if unmeasured."""
+        return math.nan if self.coverage is None else self.coverage.cover_time
+
+    @property
+    def longest_gap(self) -> float:
+        """The largest measured number of steps between two visits to a node; NaN if unmeasured."""
+        return math.nan if self.coverage is None else self.coverage.longest_gap
 
     @property
     def lambda_P(self) -> float:
@@ -128,77 +151,7 @@ class Diagnosis:
         return 2.0 / self.effective_smoothness if self.effective_smoothness else math.inf
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
-
-
-@dataclass(frozen=True, eq=False)
-class DiagnosisInput:
-    """Inputs from which a diagnosis computes its numbers and warnings."""
-
-    graph: Graph
-    problem: Problem
-    walk: Walk
-    step_size: StepSize | None
-    spectrum: Spectrum
-    stays: Vector | None
-    residual: float
-    no_optimum_reason: str
-
-    @cached_property
-    def stationary(self) -> Vector:
-        """The long-run share of the updates of each node."""
-        return self.walk.stationary(self.graph, self.problem)
-
-    @cached_property
-    def scale(self) -> Vector:
-        """The exact weight of each node's gradient."""
-        return self.walk.gradient_scale(self.graph, self.problem)
-
-    @property
-    def step_smoothness(self) -> Vector:
-        """The Lipschitz constant of each node's step direction ĝ."""
-        return np.asarray(self.scale * self.problem.smoothness_constants)
-
-    @property
-    def has_noise(self) -> bool:
-        """True if no model is best for every node (False if there is no optimum)."""
-        origin = residual(self.problem, np.zeros(self.problem.size))
-        return self.residual > INTERPOLATION * origin
-
-    @property
-    def weights(self) -> Vector:
-        """N times the weight of each f_i in the sum that the walk minimises; 1 if it is f."""
-        if self.walk.has_gap_weights:  # whatever the stationary distribution
-            return np.ones(self.graph.node_count)
-        return np.asarray(self.graph.node_count * self.scale * self.stationary)
-
-    @property
-    def is_unbiased(self) -> bool:
-        """True if the mean of ĝ over the visits is ∇f: its factor is v̄ / v_i."""
-        has_weights = self.walk.has_gap_weights or not self.walk.is_biased
-        return has_weights and np.allclose(self.weights, 1.0, rtol=1e-9)
-
-    def constant(self) -> Constant | None:
-        """Return the constant of the theorem that applies; None if there is none."""
-        if not self.is_unbiased or self.walk.has_gap_weights:  # theorems assume fixed weights
-            return None
-        v, L = self.stationary, self.problem.smoothness_constants
-        importance = self.problem.importance
-        if self.walk.innermost.release is not None:
-            theorem = "Algorithm 3, for one draw of R"
-        elif np.allclose(v, v[0], rtol=1e-9):
-            theorem = "Theorem 1"
-        elif np.allclose(v / v.mean(), importance / importance.mean(), rtol=1e-9):
-            theorem = "Theorem 2"
-        else:
-            theorem = "Theorem 2 with importance v"
-        decay = -math.log1p(-self.spectrum.gap[0] / 2.0)  # ln(1/λ_P)
-        return Constant(
-            theorem,
-            noise=float(v.mean() / v.min()) * self.residual,
-            smoothness=float(v.mean() * np.max(L / v)) ** 2,
-            mixing=1.0 / decay if decay else math.inf,
-        )
+        return "\n".join(lines_of(self))
 
 
 def diagnose(
@@ -210,8 +163,9 @@ def diagnose(
 ) -> Diagnosis:
     """Compute the spectral gap, the mixing time, the constant of the theorem, and warnings.
 
-    A private walk is diagnosed for one simulated draw of its releases. The constants and the
-    warnings of bias are about `Sgd`; updates with memory converge with any walk.
+    Covering walks do not mix: for them the cover time and the longest gap are measured, along paths
+    with a fixed seed. A private walk is diagnosed for one simulated draw of its releases. The
+    constants and the warnings of bias are about `Sgd`; updates with memory converge with any walk.
 
     Parameters
     ----------
@@ -238,6 +192,9 @@ def diagnose(
     >>> diagnosis = diagnose(graphs.complete(3), problem, walks.Weighted(), ConstantStep(5.0))
     >>> diagnosis.constant.theorem, round(diagnosis.constant.smoothness, 2)
     ('Theorem 2', 20.25)
+    >>> diagnosis = diagnose(graphs.complete(3), problem, walks.OldestFirst())
+    >>> diagnosis.cover_time, diagnosis.longest_gap, diagnosis.coverage.gap_bound
+    (2.0, 3, 26)
     """
     signature = " for diagnose(graph, problem, walk)"
     check_kind("graph", graph, Graph, f"a Graph{signature}")
@@ -245,9 +202,9 @@ def diagnose(
     check_kind("walk", walk, Walk, f"a walk such as walks.Weighted(){signature}")
     check_node_count(graph, problem)
     drawn_walk = draw_walk(walk, graph, problem, np.random.default_rng(seed))
-    P = matrix_of(graph, drawn_walk, problem)
-    spectrum = spectrum_of(graph, drawn_walk, problem, P)
-    stay_probabilities = None if P is None else P.diagonal()
+    P, spectrum = _chain_of(graph, drawn_walk, problem)
+    is_measured = drawn_walk.has_gap_weights or spectrum.method == "measured"
+    measurement = measure(graph, problem, drawn_walk) if is_measured else None
     optimum_residual, reason = math.nan, ""
     try:
         optimum_residual = residual(problem, problem.solution.model)
@@ -259,11 +216,11 @@ def diagnose(
         drawn_walk,
         step_size,
         spectrum,
-        stay_probabilities,
+        None if P is None else P.diagonal(),
         optimum_residual,
         reason,
+        measurement,
     )
-    has_rate = P is not None or drawn_walk.is_independent
     return Diagnosis(
         walk=repr(walk),
         node_count=graph.node_count,
@@ -275,14 +232,32 @@ def diagnose(
         spectral_gap=spectrum.gap[0],
         gap_bounds=spectrum.gap,
         mixing_time=_steps_to_mix(graph, drawn_walk, problem, spectrum, 0.25),
-        acceptance_rate=drawn_walk.acceptance_rate(graph, problem) if has_rate else math.nan,
+        acceptance_rate=_acceptance_rate(inputs),
         residual=optimum_residual,
-        effective_smoothness=float(inputs.step_smoothness.max()),
+        effective_smoothness=float(inputs.step_smoothness().max()),
         constant=inputs.constant(),
         printed_constant=_printed_constant(walk, optimum_residual),
         setup_messages=2 * graph.edge_count * bool(drawn_walk.sent_length),
         warnings=tuple(warnings_of(inputs)),
+        coverage=None if measurement is None else measurement.coverage,
     )
+
+
+def _chain_of(graph: Graph, walk: Walk, problem: Problem) -> tuple[SparseMatrix | None, Spectrum]:
+    """Return the transition matrix and the spectrum of a walk; None and NaN if they are unknown."""
+    try:
+        P = matrix_of(graph, walk, problem)
+        return P, spectrum_of(graph, walk, problem, P)
+    except StationaryUnknownError:
+        return None, exact_spectrum(math.nan, math.nan, "measured")
+
+
+def _acceptance_rate(inputs: DiagnosisInput) -> float:
+    if inputs.spectrum.method == "measured" and inputs.measurement is not None:
+        return inputs.measurement.acceptance_rate
+    if inputs.stays is None and not inputs.walk.is_independent:
+        return math.nan
+    return inputs.walk.acceptance_rate(inputs.graph, inputs.problem)
 
 
 def spectral_gap(graph: Graph, walk: Walk, problem: Problem | None = None) -> float:
@@ -358,53 +333,9 @@ def _steps_to_mix(
     graph: Graph, walk: Walk, problem: Problem | None, spectrum: Spectrum, distance: float
 ) -> float:
     gap = spectrum.gap[0]
-    if walk.is_biased:
+    if walk.is_biased or math.isnan(gap):
         return math.nan  # the gap of a walk that is not reversible bounds nothing
     if gap in (0.0, 1.0):
         return 1.0 if gap else math.inf  # with gap 1 the next draw is already from π
     min_share = float(walk.stationary(graph, problem).min())
     return -math.log(distance * min_share) / gap
-
-
-def _lines(d: Diagnosis) -> Iterator[str]:
-    yield f"{d.walk} on {d.node_count:,} nodes and {d.edge_count:,} edges"
-    yield f"  spectral gap        {_number(d.spectral_gap):<10} {_method_note(d)}"
-    below_one = f"1 - {d.spectral_gap / 2:.4g}" if 0 < d.spectral_gap < 1e-3 else ""
-    yield f"  λ_P                 {below_one or _number(d.lambda_P)}"
-    yield f"  relaxation time     {_number(d.relaxation_time):<10} steps"
-    yield f"  mixing time         {_number(d.mixing_time):<10} steps at most (to total variation ¼)"
-    yield f"  acceptance rate     {_number(d.acceptance_rate):<10} of the steps move the token"
-    yield f"  set-up              {d.setup_messages:<10,} messages"
-    yield f"  residual σ²         {_number(d.residual)}"
-    yield f"  largest step 2/L    {_number(d.largest_step)}"
-    if not math.isnan(d.printed_constant):
-        printed = _number(d.printed_constant)
-        yield f"  the paper's bound   {printed:<10} (Lmax / Lmin) σ² + Lmax², as printed; see docs"
-    if d.constant is None:
-        yield "  constant            none: no theorem covers this walk"
-    else:
-        yield f"  constant            {_number(d.constant.value):<10} {d.constant.theorem}, max of"
-        for name, formula in zip(
-            ("noise", "smoothness", "mixing"), d.constant.formulas, strict=True
-        ):
-            term = getattr(d.constant, name)
-            mark = "  <- largest" if term == d.constant.value else ""
-            yield f"    {name:<17} {_number(term):<10} {formula}{mark}"
-        yield "  Constants hide factors (diameter of W, gradient bound, c): compare walks only."
-    if d.warnings:
-        yield "Warnings"
-    for warning in d.warnings:
-        yield f"  - {warning}"
-
-
-def _method_note(d: Diagnosis) -> str:
-    if d.method == "unknown":
-        return "(unknown)"
-    if d.method == "bound":
-        return f"(bound: between {_number(d.gap_bounds[0])} and {_number(d.gap_bounds[1])})"
-    last = "not reversible" if math.isnan(d.lambda_N) else f"λ_N = {d.lambda_N:.6g}"
-    return f"({d.method}: λ_2 = {d.lambda_2:.6g}, {last})"
-
-
-def _number(value: float) -> str:
-    return "unknown" if math.isnan(value) else f"{value:.4g}"

@@ -37,7 +37,7 @@ from walklearn.objectives import Problem
 from walklearn.walks import Metropolis, Walk
 
 Range: TypeAlias = tuple[float, float]
-Method: TypeAlias = Literal["closed form", "eigenvalues", "bound", "unknown"]
+Method: TypeAlias = Literal["closed form", "eigenvalues", "bound", "unknown", "measured"]
 
 MAX_PRODUCTS = 100_000  # products of P with a vector, after which a bound is used
 MAX_WORK = 1e10  # limit of products × (entries of P + 10 N) for large graphs, about 20 s
@@ -61,7 +61,12 @@ class Spectrum:
     @property
     def gap(self) -> Range:
         """The lower and the upper bound of the spectral gap."""
-        return min(self.gap_2[0], self.gap_N[0]), min(self.gap_2[1], self.gap_N[1])
+        return min(self.gap_2[0], self.gap_N[0]), min(self.upper_ends)
+
+    @property
+    def upper_ends(self) -> Range:
+        """The upper bounds of 1 − λ_2 and 1 + λ_N."""
+        return self.gap_2[1], self.gap_N[1]
 
 
 def spectrum_of(

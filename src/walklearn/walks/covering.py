@@ -62,6 +62,10 @@ class OldestFirst(Walk):
         """For each token the parent in its last search here, and the start of that search."""
         return ArraySpec("parent", (tokens,), "<i4"), ArraySpec("start", (tokens,), "<i4")
 
+    def coverage_bounds(self, nodes: int) -> tuple[float, float]:
+        """A round takes at most 5 N − 2 hops, and two successive rounds contain every gap."""
+        return 5 * nodes - 2, 2 * (5 * nodes - 2)
+
     def check_run(self, nodes: int, update: Any, updates: int) -> None:
         """Refuse networks and runs whose stamps would be too long."""
         if nodes > MAX_NODES:
@@ -154,6 +158,10 @@ class Tour(Walk):
     def node_arrays(self, tokens: int) -> Specs:
         """For each token its last visit here, its last round here, and the parent in that round."""
         return tuple(ArraySpec(name, (tokens,), "<i4") for name in ("last", "round", "parent"))
+
+    def coverage_bounds(self, nodes: int) -> tuple[float, float]:
+        """A round takes at most 2 N − 3 hops, a gap 4 N − 6; with two nodes a gap takes 3."""
+        return max(2 * nodes - 3, 0), max(4 * nodes - 6, 3)
 
     def check_run(self, nodes: int, update: Any, updates: int) -> None:
         """Refuse rounds for an update that does not need them, and visits beyond the last."""

@@ -7,6 +7,7 @@ along it, and a walk reveals nothing about the rows beyond its announcements.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
@@ -157,6 +158,14 @@ class Walk(Part):
         a known stationary distribution raises a `StationaryUnknownError`.
         """
         raise StationaryUnknownError(f"the stationary distribution of {self!r} is not known.")
+
+    def coverage_bounds(self, nodes: int) -> tuple[float, float]:
+        """Return proven upper bounds of the hops until every node is visited, and of a gap.
+
+        A gap is the number of hops between two visits to a node. The bounds hold on connected
+        graphs in which every neighbour answers. By default they are infinite.
+        """
+        return math.inf, math.inf
 
     def transition_matrix(self, graph: Graph, objective: Any = None) -> SparseMatrix:
         """Return P, sparse and of shape (N, N): the probability of each next node.
