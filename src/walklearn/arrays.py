@@ -23,6 +23,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+ZIP_END_BYTES = 22  # the end of a .zip file without a comment
+
 
 class _Fields(NamedTuple):
     name: str
@@ -168,6 +170,12 @@ def read_npz(content: bytes | BinaryIO) -> Arrays:
     with zipfile.ZipFile(file) as archive:
         if (member := archive.testzip()) is not None:  # NumPy alone may miss a wrong checksum
             raise ValueError(f"wrong checksum of {member}")
+        count, is_plain = len(archive.infolist()), not archive.comment
+    # A wrong length in the directory hides the members after it; its end has their true number.
+    file.seek(-ZIP_END_BYTES, io.SEEK_END)
+    true_count = int.from_bytes(file.read()[10:12], "little")
+    if is_plain and count != true_count:
+        raise ValueError(f"{count} of {true_count} members are readable")
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)
