@@ -20,6 +20,7 @@ def make_trace(replicates=8, records=5, label="Uniform()", complete=True, **metr
         spec={},
         updates=10 ** np.arange(records),
         messages=np.cumsum(lengths, axis=1),
+        time=np.cumsum(1.5 * lengths, axis=1),
         message_bytes=80,
         metrics={name: generator.lognormal(size=(replicates, records)) for name in METRICS}
         | metrics,

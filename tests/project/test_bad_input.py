@@ -160,6 +160,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "half a step": (lambda: simulate(steps=1.5), r"steps .*1\.5"),
     "zero replicates": (lambda: simulate(replicates=0), "replicates .* 0"),
     "zero rows a visit": (lambda: simulate(batch=0), "batch .* 0"),
+    "negative hop time": (lambda: simulate(hop_time=-1.0), r"hop_time .*0, got -1"),
+    "infinite visit time": (lambda: simulate(visit_time=np.inf), "visit_time .*inf"),
     "zero cores": (lambda: simulate(cores=0), "cores .* 0"),
     "zero records": (lambda: simulate(records=0), "records .* 0"),
     "record past the end": (lambda: simulate(records=[5, 11]), "records .*steps = 10"),

@@ -50,7 +50,14 @@ def make_problem(
 
 def both_engines(problem: Problem, graph: wl.Graph, method: Any, **options: Any) -> list[wl.Trace]:
     """Return the compiled run and that of the reference."""
-    settings = {"steps": 150, "replicates": 3, "records": 9, "seed": 5, **options}
+    settings = {
+        "steps": 150,
+        "replicates": 3,
+        "records": 9,
+        "seed": 5,
+        "visit_time": 0.3,
+        **options,
+    }
     if "update" not in settings:
         settings.setdefault("step_size", wl.PowerStep(0.05, 0.75))
     engines = ("compiled", "reference")
@@ -62,7 +69,8 @@ def assert_same(
 ) -> None:
     fast, slow = both_engines(problem, graph, method, **options)
     assert (fast.privacy, fast.spec) == (slow.privacy, slow.spec)
-    for name in ("messages", "bytes", "visits", "updates", "released", "contributions"):
+    exact = ("messages", "bytes", "time", "visits", "updates", "released", "contributions")
+    for name in exact:
         np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=name)
     for name in ("models", "averages", "distance", "average_distance", "gap", "average_gap"):
         np.testing.assert_allclose(

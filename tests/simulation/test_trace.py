@@ -44,6 +44,7 @@ def make_trace(replicates=3, records=4, metrics=None, **changes):
         "spec": {"seed": 7, "graph": {"nodes": 5}},
         "updates": 10 ** np.arange(records),
         "messages": generator.integers(0, 1000, (replicates, records)),
+        "time": np.linspace(0.5, 50.0, replicates * records).reshape(replicates, records),
         "message_bytes": 16,
         "metrics": {name: generator.exponential(size=(replicates, records)) for name in METRICS}
         | (metrics or {}),
@@ -81,6 +82,7 @@ def any_trace(draw):
         spec=draw(st.dictionaries(st.text(), json_values, max_size=3)),
         updates=draw(updates),
         messages=draw(hnp.arrays(np.int64, (replicates, records), elements=counts)),
+        time=draw(hnp.arrays(np.float64, (replicates, records), elements=st.floats(0, 1e300))),
         message_bytes=draw(st.integers(0, 2**20)),
         metrics=draw(st.dictionaries(METRIC_NAMES, errors, max_size=4)),
         models=draw(models),
@@ -107,7 +109,7 @@ def test_a_round_trip_gives_back_an_equal_trace_to_the_last_bit(tmp_path_factory
     loaded = Trace.load(path)
     assert loaded == trace
     assert list(loaded.metrics) == list(trace.metrics)
-    for name in ("updates", "messages", *trace.metrics, "models", "averages"):
+    for name in ("updates", "messages", "time", *trace.metrics, "models", "averages"):
         assert getattr(loaded, name).tobytes() == getattr(trace, name).tobytes(), name
 
 
@@ -137,7 +139,7 @@ def test_metrics_are_attributes():
 
 def test_a_missing_metric_is_an_attribute_error_that_names_the_others():
     trace = Trace(
-        label="fit", spec={}, updates=[1], messages=[[0]], message_bytes=8,
+        label="fit", spec={}, updates=[1], messages=[[0]], time=[[0.0]], message_bytes=8,
         metrics={"value": [[1.0]]}, models=[[0.0]], averages=[[0.0]],
     )  # fmt: skip
     assert not hasattr(trace, "distance")
@@ -168,7 +170,7 @@ def test_copies_and_replacements_keep_the_metrics():
 @pytest.mark.parametrize(
     "name",
     ["", "my metric", "top-5", "1st", "lambda", 3, "_hidden", "__len__", "metrics", "label",
-     "messages", "bytes", "summary", "ledger", "questions", "replicate"],
+     "messages", "bytes", "time", "summary", "ledger", "questions", "replicate"],
 )  # fmt: skip
 def test_bad_metric_names_are_refused(name):
     with pytest.raises(ValueError, match=re.escape(repr(name))):
@@ -223,11 +225,12 @@ def test_other_tools_read_the_parquet_table(tmp_path):
 def test_pandas_has_one_row_per_replicate_and_record():
     trace = make_trace(replicates=2, records=3)
     frame = trace.to_pandas()
-    names = ["label", "replicate", "updates", "messages", "bytes", *METRICS]
+    names = ["label", "replicate", "updates", "messages", "bytes", "time", *METRICS]
     assert list(frame.columns) == names
     row = frame[(frame.replicate == 1) & (frame.updates == 100)].iloc[0]
     assert row.messages == trace.messages[1, 2]
     assert row.bytes == 16 * trace.messages[1, 2]
+    assert row.time == trace.time[1, 2]
     assert row.average_gap == trace.average_gap[1, 2]
 
 
@@ -299,6 +302,9 @@ def test_bytes_count_every_message_but_not_the_announcements():
         ({"updates": [1.5, 2, 3, 4]}, "updates .*int64"),
         ({"messages": [1, 2, 3, 4]}, r"messages .*\(replicates, records\)"),
         ({"messages": np.zeros((0, 4), int)}, r"messages .*\(replicates, records\)"),
+        ({"time": np.zeros((3, 5))}, r"time has shape \(3, 5\), .* \(3, 4\)"),
+        ({"time": np.full((3, 4), -1.0)}, "time .*at least 0"),
+        ({"time": np.full((3, 4), np.nan)}, "time .*finite"),
         ({"metrics": {"gap": np.ones((3, 5))}}, r"gap has shape \(3, 5\), .* \(3, 4\)"),
         ({"metrics": {"gap": "none"}}, "gap .*float64"),
         ({"models": np.ones((2, 2))}, "models has shape"),
@@ -435,7 +441,9 @@ def test_a_flipped_bit_never_loads_as_other_numbers(tmp_path):
     path, trace = tmp_path / "trace.npz", make_trace()
     trace.save(path)
     whole = path.read_bytes()
-    for position in np.random.default_rng(3).integers(0, len(whole), 300):
+    directory = whole.index(b"PK\x01\x02")  # its lengths may hide members
+    positions = np.random.default_rng(3).integers(0, len(whole), 300)
+    for position in (*positions, *range(directory, len(whole))):
         damaged = bytearray(whole)
         damaged[position] ^= 16
         path.write_bytes(damaged)

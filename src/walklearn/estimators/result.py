@@ -33,7 +33,7 @@ def trace_of(estimator: RandomWalk, result: FitResult) -> Trace:
     problem, walk, graph = setting.objective, setting.walk, prepared.plan.graph
     release, counts = walk.innermost.release, result.walk.contributions
     announcements = 2 * graph.edge_count if walk.sent_length else 0
-    updates, messages, values, averages = zip(*result.walk.snapshots, strict=True)
+    updates, messages, arrivals, values, averages = zip(*result.walk.snapshots, strict=True)
     return Trace(
         label=repr(walk),
         spec={
@@ -50,6 +50,7 @@ def trace_of(estimator: RandomWalk, result: FitResult) -> Trace:
         },
         updates=np.array(updates),
         messages=np.array([messages]),
+        time=np.array([arrivals], dtype=np.float64),  # a message takes 1
         message_bytes=setting.message_bytes,
         metrics={"value": np.array([values]), "average_value": np.array([averages])},
         models=estimator.weights_[None],

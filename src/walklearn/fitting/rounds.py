@@ -69,10 +69,11 @@ class StoppingRule:
 
 
 class Snapshot(NamedTuple):
-    """The losses of the last model and of the average at the end of a round."""
+    """The losses of the last model and of the average at the end of a round, and its costs."""
 
     updates: int
     messages: int
+    arrival: int
     value: float
     average_value: float
 
@@ -257,8 +258,8 @@ def _evaluate(batch: WalkBatch, result: WalkResult, waiting: list[Position]) -> 
         for position, (w, mean) in zip(waiting, pairs, strict=True):
             value = next(values)
             average_value = value if mean is w else next(values)
-            updates, messages = position.token.updates, position.messages
-            result.snapshots.append(Snapshot(updates, messages, value, average_value))
+            counts = position.token.updates, position.messages, position.arrival
+            result.snapshots.append(Snapshot(*counts, value, average_value))
     waiting.clear()
 
 

@@ -1,8 +1,8 @@
 r"""Convergence: a metric of recorded runs against their cost.
 
-The cost is the number of updates, messages or bytes. Errors are positive and span decades, so both
-axes are logarithmic. A line is the median over the replicates and its band a confidence interval of
-that median, from :meth:`walklearn.Trace.summary`. To save the picture, use
+The cost is the number of updates, messages or bytes, or the time. Errors are positive and span
+decades, so both axes are logarithmic. A line is the median over the replicates and its band a
+confidence interval of that median, from :meth:`walklearn.Trace.summary`. To save the picture, use
 ``axes.figure.savefig(path)``.
 """
 
@@ -27,6 +27,7 @@ COSTS = {
     "updates": "updates",
     "messages": "messages sent, mean of the replicates",
     "bytes": "bytes sent, mean of the replicates",
+    "time": "time, mean of the replicates",
 }
 
 #: Labels of the vertical axis. A metric that is not listed is labelled with its name.
@@ -54,8 +55,8 @@ def convergence(
     traces
         One run, several, or a dictionary from name to run. Each is a line with its confidence band.
     x
-        ``"updates"``, ``"messages"`` or ``"bytes"``. Replicates send different numbers of
-        messages before the same record, so a record is drawn at their mean.
+        ``"updates"``, ``"messages"``, ``"bytes"`` or ``"time"``. Replicates send different numbers
+        of messages before the same record, so a record is drawn at their mean.
     metric
         The name of a metric that all traces have, such as ``"distance"``, ``"average_gap"``,
         ``"value"``, or one of your own.

@@ -11,13 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from walklearn.checks import check_choice, check_kind, check_whole, is_whole, seed_error
+from walklearn.checks import (
+    check_choice,
+    check_kind,
+    check_number,
+    check_whole,
+    is_whole,
+    seed_error,
+)
 from walklearn.errors import CapabilityError
 from walklearn.graphs import Graph
 from walklearn.graphs.graph import check_node_count
 from walklearn.objectives.objective import Objective
 from walklearn.privacy.protection import Protection
 from walklearn.simulation.averaging import GOSSIP, Gossip, GossipSetting
+from walklearn.simulation.batches import Durations
 from walklearn.streams import Owner
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
@@ -36,6 +44,14 @@ def root_of(seed: Seed) -> np.random.SeedSequence:
     if seed is not None and (not is_whole(seed) or seed < 0):
         raise seed_error(seed, "a SeedSequence")
     return np.random.SeedSequence(None if seed is None else int(seed))
+
+
+def durations_of(hop_time: float, visit_time: float) -> Durations:
+    """Return the time of a message and that of an update, checked."""
+    return Durations(
+        check_number("hop_time", hop_time, minimum=0.0),
+        check_number("visit_time", visit_time, minimum=0.0),
+    )
 
 
 def iterations_at(per_iteration: int, steps: int, records: int | ArrayLike) -> NDArray[np.int64]:

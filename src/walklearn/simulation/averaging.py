@@ -218,6 +218,7 @@ class Network(NamedTuple):
     counts: Array  # of updates
     trackers: Array  # y_i; no lines unless gradients are tracked
     gradients: Array  # ∇f_i of the node's model; likewise
+    exchanges: Array  # the longest chain of exchanges, each after the one before, up to each node
 
 
 def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
@@ -234,6 +235,7 @@ def init(setting: GossipSetting, generator: np.random.Generator) -> Network:
         counts,
         np.zeros(tracked_shape),
         np.zeros(tracked_shape),
+        np.zeros(nodes, dtype=np.int64),
     )
 
 
@@ -249,6 +251,8 @@ def step(setting: GossipSetting, network: Network, uniforms: Array) -> Network:
         for node, numbers in enumerate(draws):
             _update(setting, network, node, numbers)
         network.models[:] = setting.mixing @ network.models
+    if not isinstance(setting.gossip, AsynchronousGossip):
+        network.exchanges[:] += 1
     return network
 
 
@@ -262,6 +266,7 @@ def _meet(setting: GossipSetting, network: Network, uniforms: Array) -> None:
     neighbours = setting.graph.neighbours(i)
     index = min(int((scaled - i) * len(neighbours)), len(neighbours) - 1)
     pair = [i, int(neighbours[index])]
+    network.exchanges[pair] = network.exchanges[pair].max() + 1
     for node, draws in zip(pair, uniforms[1:].reshape(2, -1), strict=True):
         _update(setting, network, node, draws)
     network.models[pair] = 0.5 * (network.models[pair[0]] + network.models[pair[1]])

@@ -33,15 +33,31 @@ class Snapshot(NamedTuple):
     averages: Array
     messages: Array
     questions: Array
+    times: Array
+
+
+class Durations(NamedTuple):
+    """The time that a message takes, and the time of an update at its node."""
+
+    hop: float = 1.0
+    visit: float = 0.0
+
+    def total(self, messages: Any, updates: Any) -> Any:
+        """Return the time of this many messages and updates, one after another."""
+        return self.hop * messages + self.visit * updates
 
 
 class Position(NamedTuple):
-    """A token between two visits: its node and its costs so far. Questions count as messages."""
+    """A token between two visits: its node and its costs so far. Questions count as messages.
+
+    `arrival` is the number of messages until it arrived at the node of its last visit.
+    """
 
     node: int
     token: Token
     messages: int = 0
     questions: int = 0
+    arrival: int = 0
 
 
 class Batch(ABC):
@@ -50,9 +66,15 @@ class Batch(ABC):
     contributions: Array | None = None  # of each node to the model, (replicates, nodes)
 
     def __init__(
-        self, setting: Any, graph: Graph, streams: Sequence[Streams], mean: str = "exact"
+        self,
+        setting: Any,
+        graph: Graph,
+        streams: Sequence[Streams],
+        mean: str = "exact",
+        durations: Durations = Durations(),  # noqa: B008 - never changed
     ) -> None:
         self.setting, self.objective, self.mean = setting, setting.objective, mean
+        self.durations = durations
         self.graph, self.streams, self.draws = graph, streams, setting.draws
         self.messages = np.zeros(len(streams), dtype=np.int64)
         self.questions = np.zeros(len(streams), dtype=np.int64)
@@ -70,12 +92,18 @@ class Batch(ABC):
     def averages(self) -> Array:
         """w̄ of each replicate and holder."""
 
+    @property
+    @abstractmethod
+    def times(self) -> Array:
+        """The time at which the last update of each replicate ended."""
+
     def advance(self, iterations: int, after: Counts = ()) -> Snapshot | None:
         """Advance by that many iterations; copy the state after some of them."""
         copies, advanced = [], 0
         for count in after:
             self._advance(count - advanced)
-            copies.append((self.models, self.averages, self.messages.copy(), self.questions.copy()))
+            counts = self.messages.copy(), self.questions.copy()
+            copies.append((self.models, self.averages, *counts, self.times))
             advanced = count
         if advanced < iterations:
             self._advance(iterations - advanced)
@@ -119,8 +147,9 @@ class WalkBatch(Batch):
         streams: Sequence[Streams],
         starts: Sequence[Position] | None = None,
         mean: str = "exact",
+        durations: Durations = Durations(),  # noqa: B008 - never changed
     ) -> None:
-        super().__init__(setting, graph, streams, mean)
+        super().__init__(setting, graph, streams, mean, durations)
         initial = [] if starts else [draw_start(self.objective, each.walk) for each in streams]
         self.settings = self._bind_walks(setting, streams)  # one per replicate
         self.setting = self.settings[0]
@@ -129,6 +158,7 @@ class WalkBatch(Batch):
             self.starts.append(Position(node, init_token(each, model)))
         self.messages[:] = [start.messages for start in self.starts]
         self.questions[:] = [start.questions for start in self.starts]
+        self.arrivals = np.array([start.arrival for start in self.starts], dtype=np.int64)
         counts = {start.token.updates for start in self.starts}
         if len(counts) != 1:
             raise ValueError("tokens of one batch must have made the same number of updates.")
@@ -160,6 +190,11 @@ class WalkBatch(Batch):
         return drawn_walk.bind(self.graph, self.objective, self.mean)
 
     @property
+    def times(self) -> Array:
+        """The time at which the last update of each token ended, before its next hop."""
+        return np.asarray(self.durations.total(self.arrivals, self.iterations), dtype=np.float64)
+
+    @property
     @abstractmethod
     def positions(self) -> list[Position]:
         """The position of each replicate's token; another batch can continue from them."""
@@ -175,8 +210,9 @@ class ReferenceWalks(WalkBatch):
     @property
     def positions(self) -> list[Position]:
         """The tokens, with their nodes and costs."""
-        costs = zip(self.walkers, self.messages.tolist(), self.questions.tolist(), strict=True)
-        return [Position(each.node, each.token, *counts) for each, *counts in costs]
+        counts = np.stack([self.messages, self.questions, self.arrivals], axis=1).tolist()
+        pairs = zip(self.walkers, counts, strict=True)
+        return [Position(walker.node, walker.token, *costs) for walker, costs in pairs]
 
     @property
     def models(self) -> Array:
@@ -226,6 +262,7 @@ class ReferenceWalks(WalkBatch):
             setting.draw(streams.walk, None if self.has_exact_noise else streams.noise)
         )
         self.visits[node] += 1
+        self.arrivals[replicate] = self.messages[replicate]
         self.messages[replicate] += hop.messages + hop.questions
         self.questions[replicate] += hop.questions
         if counts is not None:
@@ -259,6 +296,12 @@ class ReferenceGossip(Batch):
         steps = np.stack([network.step_size_sums for network in self._networks])
         is_unused = steps == 0.0
         return np.where(is_unused, self.models, sums / np.where(is_unused, 1.0, steps))
+
+    @property
+    def times(self) -> Array:
+        """The time at which all exchanges have ended; an exchange is an update and a message."""
+        exchanges = np.array([network.exchanges.max() for network in self._networks])
+        return np.asarray(self.durations.total(exchanges, exchanges), dtype=np.float64)
 
     def _advance(self, iterations: int) -> None:
         for number, uniforms in enumerate(self.draw(iterations)):

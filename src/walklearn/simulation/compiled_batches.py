@@ -65,6 +65,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             previous=np.array([_sender(start) for start in self.starts], dtype=np.int64),
             messages=self.messages,
             questions=self.questions,
+            arrivals=self.arrivals,
             visits=self.visits,
         )
         self._step_size_sum = float(tokens[0].update.get("step_size_sum", 0.0))
@@ -141,7 +142,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             }
             walk = {spec.name: known[spec.name] for spec in self.setting.token_specs[0]}
             token = Token(0, updates, updates, walk, {"model": model, **self._update_arrays(r)})
-            costs = int(self.messages[r]), int(self.questions[r])
+            costs = int(self.messages[r]), int(self.questions[r]), int(self.arrivals[r])
             positions.append(Position(int(tokens.nodes[r]), token, *costs))
         return positions
 
@@ -165,12 +166,17 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         """Advance all tokens together; the compiled code makes the copies."""
         draws, records = self._draws_and_records(iterations, after)
         averages = self._run(draws, records)
+        updates = self.iterations + records.after[:, None]
         self.iterations += iterations
         if not len(after):
             return None
         models = records.models[:, :, None]
         return Snapshot(
-            models, models if averages is None else averages, records.messages, records.questions
+            models,
+            models if averages is None else averages,
+            records.messages,
+            records.questions,
+            self.durations.total(records.arrivals, updates),
         )
 
     def _draws_and_records(self, iterations: int, after: Counts) -> tuple[Any, Any]:
@@ -187,6 +193,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             sums=np.empty((*counts, size)),
             messages=np.empty(counts, dtype=np.int64),
             questions=np.empty(counts, dtype=np.int64),
+            arrivals=np.empty(counts, dtype=np.int64),
         )
         return draws, records
 
@@ -375,6 +382,7 @@ class CompiledGossip(CompiledBatch, ReferenceGossip):
             gossip.track_gradients(mixing, self._data, nodes, gammas, draws, begun == 0)
         else:
             gossip.mix_all(mixing, setting.scale, self._data, nodes, *step, draws)
+        network.exchanges[:] += rounds
         return network
 
 

@@ -20,7 +20,7 @@ from walklearn.objectives.objective import Objective
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.simulation.arguments import iterations_at
 from walklearn.simulation.averaging import GossipSetting
-from walklearn.simulation.batches import Batch, Snapshot, WalkBatch, value_of
+from walklearn.simulation.batches import Batch, Durations, Snapshot, WalkBatch, value_of
 from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import Owner, generators, replicate_seed
@@ -53,8 +53,9 @@ class Runner:
         gaps: bool | int,
         owner: Owner,
         mean: str,
+        durations: Durations,
     ) -> None:
-        self.setting, self.graph, self.root = setting, graph, root
+        self.setting, self.graph, self.root, self.durations = setting, graph, root, durations
         self.gaps, self.owner, self.mean = gaps, owner, mean
         self.method: Any = setting.walk if isinstance(setting, Setting) else setting.gossip
         self.per_iteration, self.sent_length = 1, 0
@@ -72,6 +73,7 @@ class Runner:
         self.stop, self.lock = threading.Event(), threading.Lock()
         self.optimum = solution_of(objective)
         self.messages, self.questions = np.zeros((2, *shape), dtype=np.int64)
+        self.times = np.zeros(shape)
         self.models, self.averages = np.zeros((2, len(seeds), objective.size))
         self.visits = np.zeros(objective.nodes, dtype=np.int64)
         self.records_done = np.zeros(len(seeds), dtype=np.int64)
@@ -114,7 +116,9 @@ class Runner:
         setting, objective, lines = self.setting, self.setting.objective, slice(first, last)
         nodes = objective.nodes if self.owner == "node" else None
         streams = [generators(seed, nodes) for seed in self.seeds[lines]]
-        batch: Batch = batch_class(self.batch_setting, self.graph, streams, mean=self.mean)
+        batch: Batch = batch_class(
+            self.batch_setting, self.graph, streams, mean=self.mean, durations=self.durations
+        )
         if isinstance(batch, WalkBatch):
             self._store_walk_results([each.walk for each in batch.settings], lines)
         numbers_per_iteration = objective.size if setting.privacy.adds_noise else self.per_iteration
@@ -161,6 +165,7 @@ class Runner:
     def _record(self, batch: Batch, snapshot: Snapshot, records: slice, lines: slice) -> None:
         self.messages[lines, records] = snapshot.messages.T
         self.questions[lines, records] = snapshot.questions.T
+        self.times[lines, records] = snapshot.times.T
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run is no error
             for prefix, models, last in (
                 ("", snapshot.models, self.models),
@@ -228,6 +233,7 @@ class Runner:
             spec=self._spec(),
             updates=self.iterations_at[:records] * self.per_iteration,
             messages=self.messages[lines, :records],
+            time=self.times[lines, :records],
             message_bytes=self.batch_setting.message_bytes,
             questions=self.questions[lines, :records] if self.questions.any() else None,
             metrics={name: each[lines, :records] for name, each in self.metrics.items()},
@@ -277,6 +283,8 @@ class Runner:
             "replicates": len(self.seeds),
             "mean_importance": self.mean if isinstance(setting, Setting) else None,
             "streams": self.owner,
+            "hop_time": self.durations.hop,
+            "visit_time": self.durations.visit,
             "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
             "spawn_key": list(self.root.spawn_key),
             "optimum_value": None if self.optimum is None else self.optimum.value,

@@ -54,6 +54,8 @@ def simulate(
     privacy: Protection | None = None,
     mean_importance: MeanImportance = "exact",
     streams: Owner = "replicate",
+    hop_time: float = 1.0,
+    visit_time: float = 0.0,
     gaps: bool | int = True,
     cores: int | None = None,
     progress: bool | None = None,
@@ -96,6 +98,9 @@ def simulate(
         the token from the k nodes that it has visited, k / Σ 1/L_i.
     streams
         "replicate", or "node" if each node draws from its own random stream, as in a network.
+    hop_time, visit_time
+        The time that a message takes, a question and an answer as well, and the time of an update;
+        `Trace.time` counts both. Nodes that do not depend on each other work at the same time.
     gaps
         False omits f(w) − f*, which takes most of the time if there are many rows. For gossip,
         which has one model per node, a number is the number of nodes in the mean.
@@ -127,11 +132,12 @@ def simulate(
     checked_update = arguments.update_of(update, step_size)
     setting = arguments.setting_of(objective, graph, method, checked_update, privacy, steps, batch)
     arguments.check_network_options(setting, mean_importance, streams)
+    durations = arguments.durations_of(hop_time, visit_time)
     batch_class = batch_class_of(setting, engine, progress)
     gaps = bool(gaps) if isinstance(gaps, bool | np.bool_) else check_whole("gaps", gaps)
     runner = Runner(
         setting, graph, steps, records, arguments.root_of(seed), replicates, gaps, streams,
-        mean_importance,
+        mean_importance, durations,
     )  # fmt: skip
     bar = progress_bar(progress, replicates * int(runner.iterations_at[-1]), repr(method))
     with bar, stop_on_interrupt(runner.stop):

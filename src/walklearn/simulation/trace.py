@@ -10,8 +10,9 @@ and those that the objective defines. Distances and gaps need an optimum. A :cla
 table with a description of the run.
 
 >>> error = [[1.0, 0.3, 0.1], [1.2, 0.5, 0.2], [0.9, 0.4, 0.3]]
->>> trace = Trace(label="Weighted()", spec={"seed": 1}, updates=[1, 10, 100],
-...               messages=[[0, 7, 71], [1, 6, 68], [0, 8, 75]], message_bytes=80,
+>>> messages = np.array([[0, 7, 71], [1, 6, 68], [0, 8, 75]])
+>>> trace = Trace(label="Weighted()", spec={"seed": 1}, updates=[1, 10, 100], messages=messages,
+...               time=1.0 * messages, message_bytes=80,
 ...               metrics={"distance": error}, models=[[0.5]] * 3, averages=[[0.4]] * 3)
 >>> trace
 Trace('Weighted()', 3 replicates, 3 records up to 100 updates)
@@ -103,6 +104,12 @@ class Trace:
         The method's name for legends, and the inputs of the run as plain JSON values.
     updates
         The updates (visits of a token) at each record, increasing: ``(records,)``.
+    time
+        The time at which the update of each record ended: ``(replicates, records)``. A message
+        takes ``hop_time``, an update ``visit_time`` (see ``simulate``). A token's own next hop is
+        not part of it. Gossip counts a round, or an exchange of two neighbours, as one message and
+        one update. Exchanges start in the order in which they were drawn, each as soon as its two
+        nodes are free, and the time is the end of the last of them.
     messages, questions
         The messages sent so far, and the questions and answers of one number each among them (None
         if there are none): ``(replicates, records)``.
@@ -133,6 +140,7 @@ class Trace:
     label: str
     spec: dict[str, Any]
     updates: IntArray
+    time: FloatArray
     messages: IntArray
     message_bytes: int
     metrics: dict[str, FloatArray]
@@ -169,9 +177,11 @@ class Trace:
             raise ValueError(f"updates must be an increasing list of counts, got {self.updates}.")
         if self.messages.ndim != 2 or not len(self.messages):
             raise ValueError(f"messages must be (replicates, records), got {self.messages.shape}.")
-        for name in ("messages", "questions", *self.metrics):
+        for name in ("messages", "time", "questions", *self.metrics):
             if (array := getattr(self, name)) is not None:
                 _check_shape(name, array.shape, (len(self.messages), self.records))
+        if not (np.isfinite(self.time) & (self.time >= 0)).all():
+            raise ValueError(f"time must be finite and at least 0, got {self.time}.")
         _check_shape("models", self.models.shape[:1], (self.replicates,))
         _check_shape("averages", self.averages.shape, self.models.shape)
         for name in ("visits", "degrees", "expected_visits"):
@@ -274,8 +284,8 @@ class Trace:
         Parameters
         ----------
         x, metric
-            The cost, "updates", "messages" or "bytes", and the metric: by default the distance;
-            without one, the objective's value; else the first metric.
+            The cost, "updates", "messages", "bytes" or "time", and the metric: by default the
+            distance; without one, the objective's value; else the first metric.
         ax
             Axes to draw on; new ones by default.
         **options

@@ -1,8 +1,8 @@
 """The files of traces: NumPy's ``.npz``, or a Parquet table that other tools can read.
 
 Here a trace is a mapping of field names to values. Numbers, names and the spec are a JSON header
-with the format's name and version. Metrics and messages, one number per replicate and record, are
-the columns of the Parquet table, and its metadata holds the rest.
+with the format's name and version. Metrics, messages and times, one number per replicate and
+record, are the columns of the Parquet table, and its metadata holds the rest.
 
 >>> read_trace_file("runs/today.csv", dict)
 Traceback (most recent call last):
@@ -30,11 +30,11 @@ Encode: TypeAlias = Callable[[Fields], bytes]
 Decode: TypeAlias = Callable[[bytes], dict[str, Any]]
 
 ERRORS = ("distance", "average_distance", "gap", "average_gap")  # metrics that need an optimum
-COST_COLUMNS = ("label", "replicate", "updates", "messages", "bytes")  # metrics follow them
+COST_COLUMNS = ("label", "replicate", "updates", "messages", "bytes", "time")  # metrics follow them
 NUMBER_BYTES = 8
 
 _FORMAT = "walklearn trace"
-_VERSION = 2
+_VERSION = 3
 _METRIC = "metrics/"  # starts the name of a metric in a .npz file
 
 
@@ -76,6 +76,7 @@ def table_columns(fields: Fields) -> dict[str, Any]:
         np.tile(updates, len(messages)),
         messages.ravel(),
         bytes_sent(fields).ravel(),
+        fields["time"].ravel(),
     )
     metrics = {name: series.ravel() for name, series in fields["metrics"].items()}
     return dict(zip(COST_COLUMNS, costs, strict=True)) | metrics
@@ -130,7 +131,7 @@ def _encode_parquet(fields: Fields) -> bytes:
     with extra("tables", "this needs"):
         import pyarrow as arrow
         import pyarrow.parquet as parquet
-    others = {name: value for name, value in fields.items() if name != "messages"}
+    others = {name: value for name, value in fields.items() if name not in ("messages", "time")}
     whole = base64.b64encode(_zip(others))  # other readers expect text in the metadata
     metadata = {"walklearn": _encode_header(fields), "walklearn.arrays": whole}
     table = arrow.table(table_columns(fields), metadata=metadata)
@@ -154,7 +155,8 @@ def _decode_parquet(content: bytes) -> dict[str, Any]:
     shape = len(arrays["models"]), len(arrays["updates"])
     columns = {name: table[name].to_numpy().reshape(shape) for name in table.column_names}
     metrics = {name: series for name, series in columns.items() if name not in COST_COLUMNS}
-    return header | arrays | {"messages": columns["messages"], "metrics": metrics}
+    costs = {name: columns[name] for name in ("messages", "time")}
+    return header | arrays | costs | {"metrics": metrics}
 
 
 # The bytes that a file starts with, and the functions that encode and decode the fields.

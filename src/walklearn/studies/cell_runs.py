@@ -235,9 +235,10 @@ def _records(runs: _InstanceRuns, trace: Trace, common: dict[str, Any]) -> Colum
     root, key = runs.description["seed"], runs.walks.spawn_key
     seeds = [seed_name(root, *key, replicate) for replicate in range(trace.replicates)]
     columns = table_columns(vars(trace))
+    costs = ("replicate", "updates", "messages", "bytes", "time")
     return {
         **constant_columns(common, trace.messages.size),
-        **{name: columns[name] for name in ("replicate", "updates", "messages", "bytes")},
+        **{name: columns[name] for name in costs},
         "seed": np.array(seeds, dtype=object).repeat(trace.records),
         **{name: runs.errors(trace, name).ravel() for name in ERRORS},
     }

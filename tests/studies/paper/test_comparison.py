@@ -18,8 +18,8 @@ def results(*errors: float) -> list[Result]:
         gap = np.array([[10.0, error]])
         made.append(
             Result(None, Trace(label=label, spec={}, updates=[1, 20_000], messages=[[1, 20_000]],
-                               message_bytes=80, metrics={"gap": gap}, models=[[0.0]],
-                               averages=[[0.0]]))
+                               time=[[0.0, 19_999.0]], message_bytes=80, metrics={"gap": gap},
+                               models=[[0.0]], averages=[[0.0]]))
         )  # fmt: skip
     return made
 

@@ -36,6 +36,7 @@ class Tokens(NamedTuple):
     previous: Array
     messages: Array
     questions: Array  # messages that ask or answer for counts
+    arrivals: Array  # messages before the last hop: until the token arrived where it updated last
     visits: Array  # visits to each node by all tokens
 
 
@@ -54,6 +55,7 @@ class Records(NamedTuple):
     sums: Array
     messages: Array  # (records, tokens)
     questions: Array
+    arrivals: Array
 
 
 @inlined
@@ -74,6 +76,7 @@ def _record_counts(tokens, b, records, record):
     """Record the messages of a token."""
     records.messages[record, b] = tokens.messages[b]
     records.questions[record, b] = tokens.questions[b]
+    records.arrivals[record, b] = tokens.arrivals[b]
 
 
 @inlined
@@ -83,10 +86,12 @@ def near(begin, visit, end, copy, walk, tokens, draws, data, state, records):
         b, record, carry = U(token), 0, begin(state, U(token))
         i, previous = U(tokens.nodes[b]), U(tokens.previous[b])
         messages, questions = tokens.messages[b], tokens.questions[b]
+        arrival = tokens.arrivals[b]
         for t in range(draws.uniforms.shape[1]):
             k = U(t)
             _draw(draws, b, i, k)
             j, hop_messages, hop_questions = hop(walk, b, i, previous, draws.uniforms, k)
+            arrival = messages
             messages += hop_messages
             questions += hop_questions
             tokens.visits[i] += 1
@@ -95,6 +100,7 @@ def near(begin, visit, end, copy, walk, tokens, draws, data, state, records):
             i = j
             if _is_due(records, record, t + 1):
                 tokens.messages[b], tokens.questions[b] = messages, questions
+                tokens.arrivals[b] = arrival
                 _record_counts(tokens, b, records, record)
                 end(state, b, carry)
                 copy(data, state, b, records, record)
@@ -102,6 +108,7 @@ def near(begin, visit, end, copy, walk, tokens, draws, data, state, records):
         end(state, b, carry)
         tokens.nodes[b], tokens.previous[b] = i, previous
         tokens.messages[b], tokens.questions[b] = messages, questions
+        tokens.arrivals[b] = arrival
 
 
 @inlined
@@ -112,6 +119,9 @@ def near_in_turns(begin, visit, end, copy, walk, tokens, draws, data, state, rec
         last, record = min(count, first + group), 0
         for t in range(draws.uniforms.shape[1]):
             k = U(t)
+            if _is_due(records, record, t + 1) or t + 1 == draws.uniforms.shape[1]:
+                for token in range(first, last):
+                    tokens.arrivals[U(token)] = tokens.messages[U(token)]
             for token in range(first, last):
                 b = U(token)
                 i = U(tokens.nodes[b])
@@ -189,6 +199,7 @@ def find_paths(walk, tokens, draws, records, path, proposals, far):
                 b = U(token)
                 i = U(tokens.nodes[b])
                 j, hop_messages, hop_questions = hop(walk, b, i, U(tokens.previous[b]), uniforms, k)
+                tokens.arrivals[b] = tokens.messages[b]
                 tokens.messages[b] += hop_messages
                 tokens.questions[b] += hop_questions
                 if j != i:

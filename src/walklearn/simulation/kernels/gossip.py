@@ -23,6 +23,7 @@ class Nodes(NamedTuple):
     counts: Array  # updates of each node
     trackers: Array  # (nodes · size,), flat; empty unless gradients are tracked
     gradients: Array
+    exchanges: Array  # the longest chain of exchanges, each after the one before, up to each node
     mixed: Array  # work space, (nodes · size,)
     gradient: Array  # work space, (size,)
     slopes: Array  # work space, (outputs,)
@@ -37,6 +38,13 @@ def _meeting(indptr, indices, u):
     first, degree = indptr[i], indptr[i + U(1)] - indptr[i]
     index = min(np.int64((scaled - i) * degree), degree - 1)
     return i, U(indices[U(first + index)])
+
+
+@inlined
+def _count_exchange(network, i, j):
+    """Append an exchange to the longer chain of its two nodes: it starts when both are free."""
+    network.exchanges[i] = max(network.exchanges[i], network.exchanges[j]) + 1
+    network.exchanges[j] = network.exchanges[i]
 
 
 @inlined
@@ -86,6 +94,7 @@ def meet(indptr, indices, scale, data, network, constant, exponent, uniforms, dr
     models, size = network.models, U(network.gradient.size)
     for t in range(uniforms.size):
         i, j = _meeting(indptr, indices, uniforms[t])
+        _count_exchange(network, i, j)
         for end in range(2):
             node = j if end else i
             _update(data, network, node, draws, t, end, scale[node], constant, exponent)
@@ -107,6 +116,7 @@ def meet_one_row(indptr, indices, scale, data, network, constant, exponent, unif
                     prefetch(models, node * size + U(a))
                     prefetch(sums, node * size + U(a))
         i, j = _meeting(indptr, indices, uniforms[t])
+        _count_exchange(network, i, j)
         offset_i, offset_j = i * size, j * size
         gamma_i = _count_update(network, i, constant, exponent)
         gamma_j = _count_update(network, j, constant, exponent)

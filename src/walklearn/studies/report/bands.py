@@ -38,6 +38,7 @@ COST_LABELS = {
     "updates": "SGD updates",
     "messages": "messages sent (mean)",
     "bytes": "bytes sent (mean)",
+    "time": "time (mean)",
 }
 METRIC_LABELS = {
     "distance": "‖w − w*‖, last iterate",
@@ -67,8 +68,8 @@ def centre_control(first: str) -> Control:
 class CellBands(CellRuns):
     """The runs of one cell, their summary and their file.
 
-    The columns are ``updates``, ``messages``, ``bytes`` (means over the instances), and for each
-    metric and centre ``"gap mean"``, ``"gap mean lower"``, ``"gap mean upper"``.
+    The columns are ``updates``, ``messages``, ``bytes``, ``time`` (means over the instances), and
+    for each metric and centre ``"gap mean"``, ``"gap mean lower"``, ``"gap mean upper"``.
     """
 
     def __init__(
