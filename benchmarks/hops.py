@@ -118,6 +118,19 @@ def simulated(setting: Setting, graph: wl.Graph) -> Contestant:
     return Contestant(run, lambda: done, share=10.0)  # long enough for its fixed costs to vanish
 
 
+def called(setting: Setting, graph: wl.Graph, walk: wl.walks.Walk) -> Contestant:
+    """Calls of `simulate` with one token and all defaults."""
+    done = 0
+
+    def run(hops: int) -> None:
+        nonlocal done
+        problem, update = setting.objective, setting.update
+        wl.simulate(problem, graph, walk, steps=hops, update=update, seed=SEED)
+        done += hops
+
+    return Contestant(run, lambda: done)
+
+
 def in_c(walk: CWalk) -> Contestant:
     return Contestant(walk.run, lambda: walk.token.updates)
 
@@ -199,9 +212,29 @@ def kinds_rows(size: Size, rounds: int) -> Iterator[Measurement]:
                           own_time=ns[name])  # fmt: skip
 
 
+def covering_rows(size: Size, rounds: int) -> Iterator[Measurement]:
+    """Calls of `simulate` as users make them: covering walks and gap weights beside `Uniform`."""
+    setting, graph = make_setting(size)
+    walks = {
+        "Uniform": wl.walks.Uniform(),
+        "OldestFirst": wl.walks.OldestFirst(),
+        "Tour": wl.walks.Tour(),
+        "Simple with gap weights": wl.walks.Simple(reweight="gap"),
+    }
+    ns = race(
+        {name: called(setting, graph, walk) for name, walk in walks.items()}, size.hops, rounds
+    )
+    for name in list(walks)[1:]:
+        yield Measurement(f"simulate with {name} / with Uniform, {size}", ns[name] / ns["Uniform"],
+                          "times", 3.0 if name == "OldestFirst" else None,
+                          note=f"{ns[name]:.1f} and {ns['Uniform']:.1f} ns",
+                          own_time=ns[name])  # fmt: skip
+
+
 def measurements(quick: bool) -> Iterator[Measurement]:
     rounds = 2 if quick else 25
     yield from kinds_rows(_turn(ONE_ROW[0], quick), rounds)
+    yield from covering_rows(_turn(ONE_ROW[0], quick), rounds)
     if not has_compiler():
         yield Measurement("hops against C", math.nan, "times", note="needs gcc, which is not here")
         return

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from walklearn.arrays import Array, Arrays
+from walklearn.arrays import Array, Arrays, conform
 from walklearn.objectives.linear.domains import Box, Everywhere
-from walklearn.simulation import kernel_inputs
+from walklearn.simulation import covering_tables, kernel_inputs
 from walklearn.simulation.averaging import AsynchronousGossip, GradientTracking, Network
 from walklearn.simulation.batches import (
     Batch,
@@ -55,14 +55,12 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         # One line of scores and weights if all replicates share them.
         shared = all(each is setting for each in self.settings)
         self._walks = [each.walk for each in (self.settings[:1] if shared else self.settings)]
-        counted = len(self.streams) if setting.walk.node_arrays(1) else 0
-        counts = np.ones((counted, problem.nodes), dtype=np.int64)
-        self._hops = kernel_inputs.hops_of(self._walks, graph, problem, counts)
+        self._hops = kernel_inputs.hops_of(self._walks, graph, problem, self.starts)
         self._node_streams = kernel_inputs.node_streams_of(self.streams, problem.nodes)
         self._one_row = not setting.privacy.adds_noise and kernel_inputs.has_one_row(problem)
         self._tokens = Tokens(
             nodes=np.array([start.node for start in self.starts], dtype=np.int64),
-            previous=np.array([_sender(start) for start in self.starts], dtype=np.int64),
+            previous=np.array([_previous(start) for start in self.starts], dtype=np.int64),
             messages=self.messages,
             questions=self.questions,
             arrivals=self.arrivals,
@@ -95,6 +93,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             inverses=self._inverse_sums if self.mean == "estimated" else np.empty(0),
             weights=kernel_inputs.weights_of(self._walks, self.graph, problem, self.mean),
             stride=self._hops.chain.stride,
+            last=kernel_inputs.last_visits_of(self.setting.walk, self.starts, problem.nodes),
             step_sizes=np.empty(0),
             done=0,
             draws=np.empty((0, 0, 0)),
@@ -133,14 +132,17 @@ class CompiledWalks(CompiledBatch, WalkBatch):
     @property
     def positions(self) -> list[Position]:
         """The tokens as the reference has them."""
-        tokens, updates = self._tokens, self.iterations
+        tokens, updates, setting = self._tokens, self.iterations, self.setting
         positions = []
         for r, model in enumerate(self.models[:, 0]):
             known = {
                 "sender": np.asarray(tokens.previous[r] + 1),
+                "previous": np.asarray(tokens.previous[r]),
                 "inverse_sum": np.asarray(self._inverse_sums[r]),
+                **covering_tables.token_arrays(self._hops, r),
             }
-            walk = {spec.name: known[spec.name] for spec in self.setting.token_specs[0]}
+            specs = setting.token_specs[0]
+            walk = conform(specs, {spec.name: known[spec.name] for spec in specs}, setting.walk)
             token = Token(0, updates, updates, walk, {"model": model, **self._update_arrays(r)})
             costs = int(self.messages[r]), int(self.questions[r]), int(self.arrivals[r])
             positions.append(Position(int(tokens.nodes[r]), token, *costs))
@@ -386,7 +388,12 @@ class CompiledGossip(CompiledBatch, ReferenceGossip):
         return network
 
 
-def _sender(start: Position) -> int:
+def _previous(start: Position) -> int:
     """Return the node before the last move, −1 if there is none: hops expect another node."""
-    sender = int(start.token.walk.get("sender", 0)) - 1
+    token = start.token.walk
+    if "previous" in token:
+        return int(token["previous"])
+    if "stamps" in token:
+        return int(token["stamps"].argmax())
+    sender = int(token.get("sender", 0)) - 1
     return -1 if sender == start.node else sender

@@ -23,6 +23,8 @@ from walklearn.objectives.linear.losses import (
     SquaredHinge,
 )
 from walklearn.progress import announce
+from walklearn.simulation import covering_tables
+from walklearn.simulation.batches import Position
 from walklearn.streams import Streams
 
 
@@ -134,10 +136,12 @@ def _pcg64_state(generator: np.random.Generator) -> list[int]:
     return [half for name in ("state", "inc") for half in divmod(state[name], 2**64)]
 
 
-def hops_of(walks: Sequence[Any], graph: Graph, problem: Problem, counts: Array) -> Any:
+def hops_of(
+    walks: Sequence[Any], graph: Graph, problem: Problem, starts: Sequence[Position]
+) -> Any:
     """Return the walk as arrays, with one line of scores for each of `walks`, which are bound.
 
-    There is one walk if all replicates share it. `counts` are of visits, for walks that use them.
+    There is one walk if all replicates share it. `starts` are the positions of the tokens.
     """
     from walklearn.simulation.kernels import hops
 
@@ -147,21 +151,27 @@ def hops_of(walks: Sequence[Any], graph: Graph, problem: Problem, counts: Array)
         indices=np.zeros(1, graph.indices.dtype) if is_single else graph.indices,
         score=np.concatenate([_hop_table(each, graph, problem) for each in walks]),
         stride=graph.node_count if len(walks) > 1 else 0,
-        laziness=1.0 if is_single else walk.innermost.laziness,
+        laziness=1.0 if is_single else getattr(walk.innermost, "laziness", 0.0),
         jump_probability=getattr(walk, "probability", 0.0),
     )
+    shape = len(starts), graph.node_count
     kinds: dict[str, Callable[[], Any]] = {
         "metropolis": lambda: hops.Metropolis(chain),
         "non-backtracking": lambda: hops.NonBacktracking(chain),
         "jumping": lambda: hops.Jumping(chain, walk.stops),
         "independent": lambda: hops.Independent(chain),
-        "history": lambda: hops.HistoryDriven(chain, walk.alpha, counts),
+        "history": lambda: hops.HistoryDriven(chain, walk.alpha, np.ones(shape, np.int64)),
+        "oldest-first": lambda: covering_tables.oldest_first_of(chain, starts),
+        "tour": lambda: covering_tables.tour_of(chain, starts),
     }
-    return kinds["metropolis" if is_single else walk.compiled]()
+    is_chain = is_single and walk.compiled not in covering_tables.COVERING
+    return kinds["metropolis" if is_chain else walk.compiled]()
 
 
 def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
     """Return the numbers that a compiled hop compares: the scores, or a cumulative distribution."""
+    if walk.compiled in covering_tables.COVERING:
+        return np.empty(0)
     cumulative: Array | None = getattr(walk, "cumulative", None)
     if cumulative is not None:
         return cumulative
@@ -169,11 +179,29 @@ def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
 
 
 def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) -> Array:
-    """Return the weights of the gradients; without s̄ if the token estimates it."""
+    """Return the weights of the gradients; without s̄ if the token estimates it.
+
+    Gap weights have an array of their own, see `last_visits_of`.
+    """
     inner = [walk.innermost for walk in walks]
+    if walks[0].has_gap_weights:
+        return np.empty(0)
     if mean == "estimated":
         return np.concatenate([1.0 / walk.divisors(graph, problem) for walk in inner])
     return np.concatenate([walk.scale for walk in inner])
+
+
+def last_visits_of(walk: Any, starts: Sequence[Position], nodes: int) -> Array:
+    """Return the last visit of each token to each node, 0 for none; empty without gap weights.
+
+    Stamps on the tokens continue from earlier batches. Nodes start without state, so that all
+    other walks weight the first visit of a batch by 1, as the reference does.
+    """
+    if not walk.has_gap_weights:
+        return np.empty((0, 0), dtype=np.int64)
+    if "stamps" in starts[0].token.walk:
+        return covering_tables.stamps_of(starts)
+    return np.zeros((len(starts), nodes), dtype=np.int64)
 
 
 def with_functions(loss: FunctionLoss) -> Any:

@@ -185,13 +185,13 @@ def _run_batches(runner: Runner, batch_class: Any, cores: int | None, bar: tqdm[
 def _max_batch_size(runner: Runner) -> int:
     """Return the largest number of replicates of a batch; for gossip it is 1.
 
-    Private walks, streams of nodes and updates with memory need a table per replicate.
+    Private walks, walks and updates with memory and streams of nodes need a table per replicate.
     """
     setting, nodes = runner.setting, runner.graph.node_count
     if not isinstance(setting, Setting):
         return 1
     objective, numbers = setting.objective, 1
-    has_state = bool(setting.node_specs(0)[1])
+    has_state = any(setting.node_specs(0)[:2])
     if runner.owner == "node":
         numbers = STREAM_NUMBERS * nodes
     elif setting.walk.is_private or setting.walk.has_random_announcements or has_state:

@@ -42,12 +42,13 @@ class OldestFirst(Walk):
     >>> import walklearn as wl
     >>> X, y = wl.datasets.two_gaussians(30, dimension=3, seed=1)
     >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(30), "oldest-first",
-    ...                   step_size=wl.PowerStep(0.1), steps=90, seed=1, engine="reference")
+    ...                   step_size=wl.PowerStep(0.1), steps=90, seed=1)
     >>> run.visits.min(), run.visits.max()
     (np.int64(3), np.int64(3))
     """
 
     name: ClassVar[str] = "oldest-first"
+    compiled: ClassVar[str | None] = "oldest-first"
     reversible: ClassVar[bool] = False
     reweight: ClassVar[str] = "gap"
 
@@ -86,7 +87,8 @@ class OldestFirst(Walk):
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Choose the oldest neighbour; in a search the oldest unvisited one, or the parent."""
         i, slot, choices, stamps = view.node, view.slot, view.neighbours, token["stamps"]
-        k, start, strict = view.visits + 1, max(1, int(token["start"])), bool(token["strict"])
+        k, strict = view.visits + 1, bool(token["strict"])
+        start = int(token["start"]) or k
         if strict and stamps[i] < start:  # entered by the search; the newest stamp is the sender's
             state = {
                 "parent": with_entry(state["parent"], slot, stamps.argmax()),
@@ -131,17 +133,23 @@ class Tour(Walk):
     >>> import walklearn as wl
     >>> X, y = wl.datasets.two_gaussians(30, dimension=3, seed=1)
     >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.star(30), wl.walks.Tour(),
-    ...                   step_size=wl.PowerStep(0.1), steps=580, seed=1, engine="reference")
+    ...                   step_size=wl.PowerStep(0.1), steps=580, seed=1)
     >>> run.visits.min() >= 10
     np.True_
     """
 
     name: ClassVar[str] = "tour"
+    compiled: ClassVar[str | None] = "tour"
     reversible: ClassVar[bool] = False
     reweight: Literal["gap", "round"] = "gap"
 
     def __post_init__(self) -> None:
         check_choice("reweight", self.reweight, ("gap", "round"))
+
+    @property
+    def is_compiled(self) -> bool:
+        """True for gap weights: kernels make an update at every visit."""
+        return super().is_compiled and self.has_gap_weights
 
     @property
     def has_rounds(self) -> bool:

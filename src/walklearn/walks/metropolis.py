@@ -268,11 +268,6 @@ class Simple(Metropolis):
         super().__post_init__()
         check_choice("reweight", self.reweight, (None, "degree", "gap"))
 
-    @property
-    def is_compiled(self) -> bool:
-        """True if a kernel does what the walk does."""
-        return super().is_compiled and not self.has_gap_weights
-
     @classmethod
     def unbiased(cls, laziness: float = 0.0) -> Self:
         """Return the simple walk with gradients scaled by the degree."""
