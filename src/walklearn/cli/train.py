@@ -78,11 +78,12 @@ _OPTIONS = [
                  help="Number of updates. Default: until convergence."),
     click.option("--max-steps", type=click.IntRange(1),
                  help="Maximum number of updates. Default: the larger of a million and 50 per "
-                      "node; 20 times that with saga."),
+                      "node; 20 times that with saga or finito."),
     click.option("--tol", type=click.FloatRange(0),
-                 help="Tolerance. saga stops when ‖∇f‖ is at most this share of the penalty's "
-                      "gradient (default 1e-4); sgd, when doubling the updates changes the loss "
-                      "by less than this share of its first value (default 3e-3)."),
+                 help="Tolerance. saga and finito stop when ‖∇f‖ is at most this share of the "
+                      "penalty's gradient (default 1e-4); sgd, when doubling the updates "
+                      "changes the loss by less than this share of its first value (default "
+                      "3e-3)."),
     click.option("--step-constant", type=click.FloatRange(0, min_open=True),
                  help="Constant c of the step sizes c / k^0.51. Default: from the smoothness."),
     click.option("--batch", type=click.IntRange(1), metavar="ROWS",

@@ -59,9 +59,10 @@ class RandomWalk(BaseEstimator):
         of "sgd", follow L_i, which the nodes disclose), "simple", or a walk such as
         walks.Jumping(...). "auto" is uniform, and weighted only if ε is about L_i alone.
     update
-        "saga" stores gradients and converges to the minimiser; "sgd" is the paper's update; or an
-        update such as updates.Saga(). "auto" is "saga", and "sgd" if something is private, or if
-        step_size or average is given. With "saga" the last model predicts.
+        "saga" and "finito" store gradients and converge to the minimiser; "sgd" is the paper's
+        update; or an update such as updates.Saga(). "auto" is "saga", and "sgd" if something is
+        private, or if step_size or average is given. With "saga" and "finito" the last model
+        predicts.
     loss
         A loss, such as losses.Huber(10.0), whose threshold is in the units of y, or its name:
         "logistic" (default; softmax for more than two classes) or "squared-hinge" (two classes, no
@@ -104,16 +105,16 @@ class RandomWalk(BaseEstimator):
         Your own `ModelNoise`: clip, noise and a cap on the contributions of a node. Leave epsilon
         out then. Its ε is reported at `delta`, or at 1e-5.
     steps
-        The number of updates. By default "saga" continues until the known gradient is at most
-        `tol` · penalty · ‖w‖ for a whole round of the network, and "sgd" until doubling the walk
-        changes the loss by less than `tol` times the loss of a model of zeros. Under privacy the
-        length follows from public numbers.
+        The number of updates. By default "saga" and "finito" continue until the known gradient is
+        at most `tol` · penalty · ‖w‖ for a whole round of the network, and "sgd" until doubling
+        the walk changes the loss by less than `tol` times the loss of a model of zeros. Under
+        privacy the length follows from public numbers.
     max_steps
-        The maximum of updates without `steps`: by default a million or 50 per node, with "saga" 20
-        times that.
+        The maximum of updates without `steps`: by default a million or 50 per node, with "saga" and
+        "finito" 20 times that.
     tol
-        The tolerance of a walk without `steps`: by default 1e-4 with "saga", the relative distance
-        from the minimiser, else 3e-3.
+        The tolerance of a walk without `steps`: by default 1e-4 with "saga" and "finito", the
+        relative distance from the minimiser, else 3e-3.
     step_size
         The step of "sgd": a step size, or the constant c of c / k^0.51 (also `walklearn train
         --step-constant`). By default it follows from the constants L_i; under privacy from what
@@ -123,7 +124,7 @@ class RandomWalk(BaseEstimator):
     average
         The model of "sgd" that predicts: "tail" is the average over the last half of the walk,
         "all" the average over all of it, "none" the last model. "auto" is "tail", but "none" if
-        epsilon protects the model, and with "saga".
+        epsilon protects the model, and with "saga" and "finito".
     fit_intercept
         True if the model has an intercept.
     standardise

@@ -1,13 +1,14 @@
 """Convergence test of a walk with memory: the gradient of f that the token carries is near 0.
 
-The token carries an estimate of ∇f, s/n + λw, where s is the sum of the stored gradients. Each of
-these is as old as the last visit of its node. The walk has converged if the estimate, without the
-part that leads out of W, is at most
+The token carries an estimate of ∇f, s/n + λw, where s is the sum of the gradients that the nodes
+store. Each of these is as old as the last visit of its node. The walk has converged if the
+estimate, without the part that leads out of W, is at most
 
     tolerance · λ · ‖w‖
 
 at every check since each node was visited once more. Then ‖w − w*‖ ≤ ‖∇f‖/λ is about `tolerance`
-times ‖w‖. Without a penalty, a thousandth of the curvature L̂ takes the place of λ.
+times ‖w‖. Without a penalty, a thousandth of the update's estimate of the curvature takes the place
+of λ: L̂ of Saga, p/q of Finito.
 
 >>> import numpy as np
 >>> from walklearn.objectives import Problem
@@ -36,7 +37,7 @@ Array = NDArray[Any]
 # A check costs as much as some hundred hops, so checks are rare: the next one is after MIN_HOPS
 # hops, or one per node, or this share of all hops so far, whichever is most.
 MIN_HOPS, HOP_SHARE = 500, 1 / 16
-CURVATURE_SHARE = 1e-3  # of L̂, which replaces λ if there is no penalty
+CURVATURE_SHARE = 1e-3  # of the curvature, which replaces λ if there is no penalty
 ROUNDING = 1e-10  # of the first gradient; without it a walk to w* = 0 would never end
 
 
@@ -69,7 +70,7 @@ class Convergence:
         gradient = update.gradient_estimate(problem, token)
         if gradient is None:
             return False
-        model, curvature = update.model(problem, token), float(token.get("curvature", 1.0))
+        model, curvature = update.model(problem, token), update.curvature_estimate(token)
         remains = remaining_gradient(problem, model, gradient, curvature)
         if self._rounding is None:
             self._rounding = ROUNDING * remains

@@ -32,6 +32,7 @@ from walklearn.objectives.linear.minimiser import NO_MINIMISER
 from walklearn.objectives.linear.rows import check_sizes, check_weights
 from walklearn.privacy import Ledger
 from walklearn.privacy.accounting.budget import about_noise, about_weak_epsilon
+from walklearn.simulation.batches import Position
 from walklearn.streams import generators
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_sizes import ConstantStep
@@ -127,6 +128,9 @@ def prepare(
         graph, before = network.graph, state.plan
         plan = resolve(request, problem.loss, facts, graph, problem, before, partial)
     plan = replace(plan, encoding=units, seeded=seeds.simulated, earlier=state.ledger)
+    last_token = state.last_token(problem, units)
+    if last_token is not None and plan.update is not None:
+        plan = replace(plan, update=plan.update.starting_from(last_token.token.update["model"]))
     marked_rows = state.marked_rows
     if request.is_private:
         marked_rows = marked_rows.with_rows(rows.X, rows.targets, network.owners)
@@ -231,11 +235,18 @@ def train(prepared: PreparedFit, callback: Callable[[int, float], object] | None
     _check_finite(setting, walk, prepared.request)
     _warn_of_the_end(setting, walk, prepared)
     state = replace(
-        prepared.state, token=walk.resumable, contributions=walk.contributions,
-        marks=walk.marks if prepared.partial else [],
+        prepared.state, token=_with_model(setting, walk.resumable),
+        contributions=walk.contributions, marks=walk.marks if prepared.partial else [],
         interrupted=before.interrupted or walk.interrupted,
     )  # fmt: skip
     return FitResult(prepared, setting, walk, state)
+
+
+def _with_model(setting: Setting, position: Position) -> Position:
+    """Return the token with its model among its arrays, from which a later call starts."""
+    token, update = position.token, setting.update
+    arrays = {"model": update.model(setting.objective_view, token.update)} | token.update
+    return position._replace(token=token._replace(update=arrays))
 
 
 def _check_finite(setting: Setting, walk: WalkResult, request: FitRequest) -> None:

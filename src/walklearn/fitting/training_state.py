@@ -84,9 +84,9 @@ class MarkedRows:
 class TrainingState:
     """The token, and everything else that one call passes to the next.
 
-    resumed: the model from which the first call starts; None for zeros. request, plan: from the
-    last call. interrupted: True if the user interrupted any call. is_spent: True after a private
-    call has continued from this state.
+    resumed: the model from which the first call starts; None for zeros. token: its arrays include
+    the model. request, plan: from the last call. interrupted: True if the user interrupted any
+    call. is_spent: True after a private call has continued from this state.
     """
 
     resumed: Model | None = None
@@ -126,21 +126,26 @@ class TrainingState:
                 "the first call, or start with a new estimator."
             )
 
+    def last_token(self, problem: Problem, units: Units) -> Position | None:
+        """Return the last token, whose arrays include its model; None before the first call."""
+        if self.token is None and self.resumed is not None:
+            return _token_of(self.resumed, problem, units)
+        return self.token
+
     def token_for(self, setting: Setting, units: Units) -> Position | None:
         """Return the token to continue with, without stored gradients; None for a new one."""
-        token = self.token
-        if token is None and self.resumed is not None:
-            if all(spec.name != "model" for spec in setting.token_specs[1]):
+        token = self.last_token(setting.objective, units)
+        if token is None:
+            return None
+        arrays = init_token(setting).update
+        if not setting.update.shares_sum:  # a sum counts contributions that the nodes do not keep
+            if self.token is None and "model" not in arrays:
                 raise ValueError(
                     f'{setting.update!r} has no array "model" on the token and cannot continue '
                     "from a saved model. Use Saga() or Sgd()."
                 )
-            token = _token_of(self.resumed, setting.objective, units)
-        if token is None:
-            return None
-        carried = init_token(setting).update | token.token.update
-        arrays = {spec.name: carried[spec.name] for spec in setting.token_specs[1]}
-        arrays = setting.update.restart(setting.objective_view, arrays, self.calls)
+            carried = {name: token.token.update.get(name, arrays[name]) for name in arrays}
+            arrays = setting.update.restart(setting.objective_view, carried, self.calls)
         return token._replace(
             node=token.node % setting.objective.nodes,
             token=token.token._replace(walk={}, update=arrays),

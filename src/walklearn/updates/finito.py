@@ -28,7 +28,7 @@ Ribeiro, 2018.)
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -108,6 +108,7 @@ class Finito(Update):
     token_disclosure: ClassVar[str] = (
         "the token carries p/q and Σσ_i, which follow the curvature of the nodes' rows"
     )
+    start: ClassVar[Array | None] = None  # bound by `starting_from`
     estimates_gradient: bool = False
 
     def __post_init__(self) -> None:
@@ -118,7 +119,7 @@ class Finito(Update):
         """Local values, all rows at each visit, and double precision."""
         return {
             "local_value": "Use updates.Sgd(step_size).",
-            "is_exact": "Leave out batch=, or use updates.Saga().",
+            "is_exact": "Leave the mini-batch out, or use updates.Saga().",
             "is_double": "Use dtype=np.float64, or updates.Saga().",
         }
 
@@ -149,21 +150,44 @@ class Finito(Update):
         """
         return token | _as_arrays(RecentMoves())
 
+    def starting_from(self, model: Array) -> Self:
+        """Return a copy for which w is this model until every node is in the sum.
+
+        Otherwise w would leave the model for the minimum of the first few nodes.
+        """
+        return self.bound(start=model)
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if a kernel does exactly what `visit` does; kernels start from zeros."""
+        return super().is_compiled and self.start is None
+
     def model(self, objective: Any, token: Arrays) -> Array:
         """Return the minimiser of the sum that the token knows."""
-        return _minimiser(objective, token["sums"].sum(axis=0))
+        return self._minimiser(objective, token["sums"].sum(axis=0))
+
+    def _minimiser(self, objective: Any, total: Array, is_first: bool = False) -> Array:
+        """Return Π(b/D), or the start model; is_first: True to count one node more in D."""
+        (*_, sigma, n), start = total, self.start
+        if start is not None and n < objective.nodes:
+            w = start
+        elif sigma > 0:
+            w = total[:-2] / (sigma + objective.penalty * (n + is_first))
+        else:  # no node in the sum has curvature
+            w = objective.start
+        return np.asarray(objective.project(w))
 
     def visit(self, context: VisitContext, token: Arrays, state: Arrays) -> VisitResult:
         """Take over newer sums, move z_i towards w, and replace the node's contribution."""
         objective, slot = context.objective, context.slot
         shared = _newest(token, state)
         total, L_i = shared["sums"].sum(axis=0), float(state["smoothness"])
-        is_first = not state["contribution"][-1]
+        is_first = bool(state["contribution"][-1] == 0)
         moves = RecentMoves(*(float(token[name]) for name in RecentMoves._fields))
 
-        total[-1] += is_first
-        n, D = float(total[-1]), float(total[-2] + objective.penalty * total[-1])
-        w = _minimiser(objective, total)
+        n = float(total[-1] + is_first)
+        D = float(total[-2] + objective.penalty * n)
+        w = self._minimiser(objective, total, is_first)
         old_z, old_g = (w, 0.0) if is_first else (state["z"], state["g"])
         share = min(MAX_SHARE, D / (D + moves.theta * L_i)) if D > 0 else MAX_SHARE
         z = old_z + share * (w - old_z)
@@ -196,12 +220,9 @@ class Finito(Update):
         mean = token["gradient_sums"].sum(axis=0) / n
         return np.asarray(mean + objective.penalty * self.model(objective, token))
 
-
-def _minimiser(objective: Any, total: Array) -> Array:
-    """Return Π(b/D); the start model if no node in the sum has curvature."""
-    sigma, n = total[-2:]
-    w = total[:-2] / (sigma + objective.penalty * n) if sigma > 0 else objective.start
-    return np.asarray(objective.project(w))
+    def curvature_estimate(self, token: Arrays) -> float:
+        """Return p/q, the curvature along recent moves, without the penalty."""
+        return float(token["p"] / token["q"]) if token["q"] > 0 else 0.0
 
 
 def _newest(token: Arrays, state: Arrays) -> Arrays:

@@ -12,7 +12,7 @@ nothing else, so a node of a real network makes the same visit.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -162,11 +162,19 @@ class Update(Part):
         return arrays | {"model": objective.start} if "model" in arrays else arrays
 
     def restart(self, objective: Any, token: Arrays, generation: int) -> Arrays:
-        """Return the arrays of a token that continues from an older copy, on nodes without state.
+        """Return the arrays of a token that replaces a lost one and continues from a copy of it.
 
-        By default the copy itself; `generation` is the number of restarts.
+        By default the copy itself; `generation` is the number of restarts. Nodes have no state,
+        unless the update shares a sum: then they keep theirs, and the token has a new slot.
         """
         return token
+
+    def starting_from(self, model: Array) -> Self:
+        """Return the update for a new token that starts from a model, on nodes without state.
+
+        By default itself, because the token carries the model.
+        """
+        return self
 
     def model(self, objective: Any, token: Arrays) -> Array:
         """Return the model that the token carries, flat."""
@@ -179,6 +187,10 @@ class Update(Part):
     def gradient_estimate(self, objective: Any, token: Arrays) -> Array | None:
         """Return the token's estimate of ∇f; None without one, or before all nodes were visited."""
         return None
+
+    def curvature_estimate(self, token: Arrays) -> float:
+        """Return the token's estimate of the curvature of f: its array "curvature", or else 1."""
+        return float(token.get("curvature", 1.0))
 
     def with_average_since(self, before: Arrays, token: Arrays) -> Arrays:
         """Return the token's arrays with the average of the updates since an earlier copy.
