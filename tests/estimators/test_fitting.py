@@ -52,6 +52,57 @@ def test_a_classifier_walks_to_the_minimiser(walk: str) -> None:
     assert np.mean((scores > 0) == (model.decision_function(X) > 0)) > 0.99
 
 
+@pytest.mark.parametrize("walk", ["oldest-first", "tour", wl.walks.Simple(reweight="gap")])
+def test_a_walk_with_gap_weights_ends_at_the_minimiser(walk: Any) -> None:
+    """Rows are sorted and the graph has hubs, so that equal weights matter."""
+    X, y = CANCER
+    nodes = np.argsort(np.argsort(y, kind="stable")) * 20 // len(y)
+    model = RandomWalkClassifier(
+        walk=walk, graph=wl.graphs.barabasi_albert(20, 2, seed=1), update="sgd", penalty=0.01,
+        steps=400_000, random_state=1,
+    )  # fmt: skip
+    model.fit(X, y, nodes=nodes)
+    problem, _ = optimum(X, 2.0 * y - 1.0, Logistic())
+    assert 0 <= model.trace_.average_value[0, -1] - problem.solution.value < 1e-3 * np.log(2)
+    assert model.trace_.expected_visits is None or walk == wl.walks.Simple(reweight="gap")
+
+
+@pytest.mark.parametrize(
+    ("walk", "options", "chosen"),
+    [
+        ("simple", {}, wl.walks.Simple()),
+        ("simple", {"update": "finito"}, wl.walks.Simple()),
+        ("simple", {"update": "sgd"}, wl.walks.Simple(reweight="degree")),
+        ("simple", {"step_size": 0.1, "laziness": 0.2},
+         wl.walks.Simple(reweight="degree", laziness=0.2)),
+        (wl.walks.Simple(reweight="degree"), {}, wl.walks.Simple(reweight="degree")),
+        ("oldest-first", {}, wl.walks.OldestFirst()),
+        ("oldest-first", {"update": "sgd"}, wl.walks.OldestFirst()),
+        ("tour", {"laziness": None}, wl.walks.Tour()),
+        ("tour", {"epsilon": 3.0, "delta": 1e-3, "row_length": 2.0}, wl.walks.Tour()),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_walk_by_name_has_the_weights_of_its_update(
+    walk: Any, options: dict[str, Any], chosen: Any
+) -> None:
+    assert RandomWalkClassifier(walk=walk, **options).resolve(*CANCER).walk == chosen
+
+
+@pytest.mark.parametrize(
+    ("walk", "laziness", "words"),
+    [
+        ("jumping", 0.0, "'jumping'"),  # composed walks need the walk that they build on
+        ("oldest", 0.0, "oldest-first, tour.*'oldest'"),
+        ("oldest-first", 0.1, "no laziness"),
+        ("tour", 0.1, "no laziness"),
+    ],
+)
+def test_other_names_of_walks_are_refused(walk: str, laziness: float, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        RandomWalkClassifier(walk=walk, laziness=laziness).fit(*CANCER)
+
+
 def test_many_classes_walk_to_the_minimiser() -> None:
     X, y = IRIS
     common: dict[str, Any] = {"penalty": 0.01, "steps": 400_000, "random_state": 1}

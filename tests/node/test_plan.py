@@ -7,9 +7,11 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from walklearn.errors import InputError
 from walklearn.node.agreement.plan import Plan, PlanError
 from walklearn.node.disk.creation import _facts as release_facts
 from walklearn.objectives.linear.domains import Ball, Box, Everywhere
@@ -19,6 +21,7 @@ from walklearn.privacy.accounting.budget import CLIP_SHARE
 from walklearn.privacy.mechanisms.row_gaussian import RowGaussian
 from walklearn.tables.target_scale import TargetScale
 from walklearn.updates.step_sizes import ConstantStep, PowerStep
+from walklearn.walks import WALKS, Simple
 
 TEXT = """
 name = "hospitals"
@@ -105,6 +108,36 @@ def test_a_weighted_walk_releases_its_constants_within_the_total() -> None:
     assert noise is not None
     charges = [Charge("importance", mechanism, 1), Charge("model", noise, noise.max_contributions)]
     assert compose(charges).delta(3.0) <= 1e-5
+
+
+def test_walks_and_updates_that_nodes_cannot_run_are_refused() -> None:
+    text = TEXT.partition("[privacy]")[0].replace('walk = "weighted"\n', "")
+    open_model = '[privacy]\nmodel = "in the clear"\n'
+    Plan.from_text(f'{text}walk = "simple"\n{open_model}')
+    for line, key in (
+        ('walk = "oldest-first"', "walk"), ('walk = "tour"', "walk"), ('walk = "jumping"', "walk"),
+        ('update = "finito"', "update"),
+        ('walk = "simple"\nreweight = "gap"', "reweight"),
+        ('walk = "tour"\nreweight = "round"', "reweight"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=key) as refusal:
+            Plan.from_text(f"{text}{line}\n{open_model}")
+        assert refusal.value.key == key
+    with pytest.raises(PlanError, match=r'"oldest-first".*not on nodes.*"uniform"'):
+        Plan.from_text(f'{text}walk = "oldest-first"\n{open_model}')
+
+
+def test_a_walk_of_ones_own_with_gap_weights_is_refused() -> None:
+    @WALKS.register
+    class Recent(Simple):
+        name = "recent"
+        reweight: Literal["degree", "gap"] | None = "gap"
+
+    try:
+        with pytest.raises(PlanError, match=r'"recent".*not on nodes'):
+            Plan.from_text(TEXT.replace('"weighted"', '"recent"'))
+    finally:
+        WALKS.remove("recent")
 
 
 def test_digests_keep_their_values() -> None:

@@ -347,8 +347,8 @@ API: dict[str, tuple[Callable[[], Any], str]] = {
         'rows over 4 nodes with node_of_row=…, or pass nodes=4 and empty_nodes="relay".'),
     "a class of walks": (
         lambda: fit(walk=walks.Uniform),
-        "walk must be one of auto, simple, uniform, weighted, or a walk such as walks.Weighted(), "
-        "got the class Uniform: write Uniform()."),
+        "walk must be one of auto, simple, uniform, oldest-first, tour, weighted, or a walk such "
+        "as walks.Weighted(), got the class Uniform: write Uniform()."),
     "words for a regressor": (
         lambda: wl.RandomWalkRegressor().fit(X, np.array(["1", "yes", "no"])),
         "row 1 of y is the text 'yes', and a regressor predicts numbers. Use "

@@ -194,8 +194,7 @@ def test_a_token_without_a_neighbour_that_answers_stays(walk: walks.Walk) -> Non
         assert (hop.node, hop.messages) == (0, 0)
     assert longest_gap(path, 60) <= 50
     problem, step = wl.Problem([[1.0]], [1.0], penalty=1.0), wl.PowerStep(0.5)
-    single = wl.simulate(problem, graphs.complete(1), walk, step_size=step, steps=50, seed=1,
-                         engine="reference")  # fmt: skip
+    single = wl.simulate(problem, graphs.complete(1), walk, step_size=step, steps=50, seed=1)
     assert single.visits.tolist() == [50]
     assert single.messages[0, -1] == 0
 
@@ -229,7 +228,6 @@ def test_they_have_no_stationary_distribution(walk: walks.Walk) -> None:
     with pytest.raises(StationaryUnknownError):
         wl.theory.spectral_gap(graph, walk)
     problem = wl.Problem(np.ones((5, 1)), np.ones(5), penalty=1.0)
-    run = wl.simulate(problem, graph, walk, step_size=wl.PowerStep(0.1), steps=50, seed=1,
-                      engine="reference")  # fmt: skip
+    run = wl.simulate(problem, graph, walk, step_size=wl.PowerStep(0.1), steps=50, seed=1)
     assert run.expected_visits is None
     assert run.announcements == 0

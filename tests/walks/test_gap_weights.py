@@ -66,7 +66,7 @@ def test_gap_weights_remove_the_bias_of_a_hub(walk: walks.Walk) -> None:
     graph, y = graphs.star(10), np.r_[1.0, np.zeros(9)]
     problem = wl.Problem(np.ones((10, 1)), y, loss=wl.losses.Squared(), aggregate="mean")
     options: Any = {"steps": 20_000, "seed": 1, "step_size": wl.PowerStep(0.5), "records": 1}
-    weighted = wl.simulate(problem, graph, walk, engine="reference", **options)
+    weighted = wl.simulate(problem, graph, walk, **options)
     assert weighted.averages[0] == pytest.approx(0.1, abs=0.05)
     plain = wl.simulate(problem, graph, walks.Simple(), **options)
     assert plain.averages[0] == pytest.approx(0.5, abs=0.1)
@@ -106,8 +106,7 @@ def test_weights_without_a_use_are_refused(
 def test_covering_walks_serve_updates_with_memory_which_ignore_their_weights() -> None:
     graph = graphs.star(12)
     for walk in (walks.OldestFirst(), walks.Tour()):
-        run = wl.simulate(problem_on(graph), graph, walk, update=Saga(), steps=3000, seed=1,
-                          engine="reference")  # fmt: skip
+        run = wl.simulate(problem_on(graph), graph, walk, update=Saga(), steps=3000, seed=1)
         assert run.gap[0, -1] < 1e-9
 
 

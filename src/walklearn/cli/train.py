@@ -35,7 +35,7 @@ from walklearn.errors import InterruptedWarning
 from walklearn.objectives.linear.losses import LOSSES
 from walklearn.privacy import MECHANISMS
 from walklearn.updates import UPDATES
-from walklearn.walks import WALKS, Metropolis
+from walklearn.walks.composed import single_walks
 from walklearn.wording import plural
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _OPTIONS = [
     click.option("--loss", type=click.Choice(_LOSSES),
                  help="Default: logistic for classes, squared for numbers."),
     PENALTY,
-    click.option("--walk", type=click.Choice(["auto", *WALKS.names_of(Metropolis)]),
+    click.option("--walk", type=click.Choice(["auto", *single_walks()]),
                  default="auto", show_default=True,
                  help="auto: uniform, which discloses only degrees, or weighted if --epsilon "
                       "covers only L_i."),

@@ -56,8 +56,9 @@ class RandomWalk(BaseEstimator):
         adjacency matrix; or the path of an edge list.
     walk
         "uniform" (nodes disclose only their degrees to neighbours), "weighted" (visits, and steps
-        of "sgd", follow L_i, which the nodes disclose), "simple", or a walk such as
-        walks.Jumping(...). "auto" is uniform, and weighted only if ε is about L_i alone.
+        of "sgd", follow L_i, which the nodes disclose), "simple", "oldest-first" and "tour" (every
+        node again after a bounded number of hops), or a walk such as walks.Jumping(...). "auto" is
+        uniform, and weighted only if ε is about L_i alone.
     update
         "saga" and "finito" store gradients and converge to the minimiser; "sgd" is the paper's
         update; or an update such as updates.Saga(). "auto" is "saga", and "sgd" if something is

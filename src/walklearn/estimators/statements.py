@@ -125,6 +125,8 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
         ]
     if given:
         return ["Nodes disclose their degree and a public importance to their neighbours."], []
+    if walk.declared_sent_length == walk.sent_length == 0:
+        return ["Nodes disclose nothing to their neighbours beside the token."], []
     return ["Nodes disclose only their degree to their neighbours."], []
 
 

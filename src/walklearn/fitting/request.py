@@ -37,7 +37,8 @@ from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import EXPONENT
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
 from walklearn.updates.update import UPDATES, Update
-from walklearn.walks import WALKS, Metropolis, Walk
+from walklearn.walks import WALKS, Walk
+from walklearn.walks.composed import single_walks
 from walklearn.walks.disclosure import check_scale, mechanism_of
 from walklearn.wording import format_value, join_names
 
@@ -84,6 +85,7 @@ class FitRequest:
     predicts_numbers: bool = False
     is_private: bool = False
     is_auto_walk: bool = False
+    has_named_walk: bool = False
 
     @classmethod
     def of(
@@ -138,7 +140,7 @@ class FitRequest:
             privacy=privacy, row_length=lengths["row_length"],
             standardise=not private and schema is None and given["standardise"] is not False,
             columns=declared, target=scale, predicts_numbers=predicts_numbers, is_private=private,
-            is_auto_walk=given["walk"] == "auto",
+            is_auto_walk=given["walk"] == "auto", has_named_walk=isinstance(given["walk"], str),
         )  # fmt: skip
 
     @property
@@ -165,8 +167,8 @@ def walk_of(
         return walk
     name = ("weighted" if covers_constants_alone else "uniform") if walk == "auto" else walk
     kind = WALKS.get(name)
-    if not (isinstance(kind, type) and issubclass(kind, Metropolis)):
-        names = ", ".join(WALKS.names_of(Metropolis))
+    if not (isinstance(kind, type) and issubclass(kind, Walk)) or name not in single_walks():
+        names = ", ".join(single_walks())
         raise ValueError(
             f"walk must be one of auto, {names}, or a walk such as walks.Weighted(), got "
             f"{format_value(walk)}."

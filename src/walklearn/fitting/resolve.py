@@ -209,6 +209,8 @@ def resolve(
     update = case.choose_update(walk, budget_plan)
     steps = case.choose_length(update, budget_plan)
     converges = update is not None and update.converges
+    if converges and request.has_named_walk:
+        walk = walk.unbiased(laziness=getattr(walk, "laziness", 0.0), has_memory=True)
     if not converges and case.alternates(walk):
         case.explain("laziness", f"none, but {ALTERNATES}")
         if before is None:
@@ -269,11 +271,11 @@ class _Resolver:
             because = f"uniform, which discloses only the degrees of the nodes{use}."
         walk = self.with_mechanism(walk, budget_plan, kind or "laplace")
         self.explain("walk", because)
-        if request.laziness is None:
+        inner: Any = walk.innermost
+        if request.laziness is None and hasattr(inner, "laziness"):
             laziness, because = choose_laziness(self.graph)
-            inner: Any = walk.innermost
             walk = walk.with_innermost(replace(inner, laziness=laziness))
-        elif getattr(walk.innermost, "laziness", 0.0):
+        elif getattr(inner, "laziness", 0.0):
             because = AS_ASKED
         else:
             because = "none, because a token that stays reaches no other node."

@@ -13,7 +13,7 @@ from walklearn.graphs import Graph
 from walklearn.walks.disclosure import Disclosure
 from walklearn.walks.metropolis import Metropolis, Uniform
 from walklearn.walks.view import View
-from walklearn.walks.walk import Generators, Walk, scale_of
+from walklearn.walks.walk import WALKS, Generators, Walk, scale_of
 
 
 class ComposedWalk(Walk):
@@ -131,3 +131,9 @@ class ComposedWalk(Walk):
     ) -> Self:
         """Return the walk with the release of the inner walk drawn."""
         return self.with_innermost(self.walk.sample_release(graph, objective, generator))
+
+
+def single_walks() -> list[str]:
+    """Return the names of the walks that do not build on another one."""
+    composed = WALKS.names_of(ComposedWalk)
+    return [name for name in WALKS.names_of(Walk) if name not in composed]

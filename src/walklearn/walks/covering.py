@@ -50,6 +50,7 @@ class OldestFirst(Walk):
     name: ClassVar[str] = "oldest-first"
     compiled: ClassVar[str | None] = "oldest-first"
     reversible: ClassVar[bool] = False
+    declared_sent_length: ClassVar[int | None] = 0
     reweight: ClassVar[str] = "gap"
 
     def token_arrays(self, nodes: int) -> Specs:
@@ -88,7 +89,7 @@ class OldestFirst(Walk):
         """Choose the oldest neighbour; in a search the oldest unvisited one, or the parent."""
         i, slot, choices, stamps = view.node, view.slot, view.neighbours, token["stamps"]
         k, strict = view.visits + 1, bool(token["strict"])
-        start = int(token["start"]) or k
+        start = int(token["start"]) or k  # a round begins with the first visit
         if strict and stamps[i] < start:  # entered by the search; the newest stamp is the sender's
             state = {
                 "parent": with_entry(state["parent"], slot, stamps.argmax()),
@@ -141,6 +142,7 @@ class Tour(Walk):
     name: ClassVar[str] = "tour"
     compiled: ClassVar[str | None] = "tour"
     reversible: ClassVar[bool] = False
+    declared_sent_length: ClassVar[int | None] = 0
     reweight: Literal["gap", "round"] = "gap"
 
     def __post_init__(self) -> None:

@@ -83,7 +83,9 @@ class Metropolis(Walk):
     @classmethod
     def is_local(cls) -> bool:
         """True if the nodes of a network can run the walk, each with its own knowledge."""
-        return not cls.inherits("visit_weight") and cls.inherits(*FIXED_ON_NODES)
+        has_gap_weights = getattr(cls, "reweight", None) == "gap"  # nodes store no last visits
+        fixed = cls.inherits(*FIXED_ON_NODES) and not has_gap_weights
+        return fixed and not cls.inherits("visit_weight")
 
     @classmethod
     def inherits(cls, *names: str) -> bool:
@@ -91,8 +93,8 @@ class Metropolis(Walk):
         return all(getattr(cls, name) is getattr(Metropolis, name) for name in names)
 
     @classmethod
-    def unbiased(cls, laziness: float = 0.0) -> Self:
-        """Return the walk that minimises f itself, whatever the degrees."""
+    def unbiased(cls, laziness: float = 0.0, has_memory: bool = False) -> Self:
+        """Return the walk, which minimises f itself, whatever the degrees."""
         return cls(laziness=laziness)
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
@@ -269,9 +271,13 @@ class Simple(Metropolis):
         check_choice("reweight", self.reweight, (None, "degree", "gap"))
 
     @classmethod
-    def unbiased(cls, laziness: float = 0.0) -> Self:
-        """Return the simple walk with gradients scaled by the degree."""
-        return cls(reweight="degree", laziness=laziness)
+    def unbiased(cls, laziness: float = 0.0, has_memory: bool = False) -> Self:
+        """Return the walk with gradients scaled by the degree, unless the update has memory.
+
+        Gap weights vary more, so they amplify noise on the model, and have no bound. Without noise
+        both end at about the same loss (measured).
+        """
+        return cls(reweight=None if has_memory else "degree", laziness=laziness)
 
     def visit_weight(self, importance: Any, degree: Any) -> Any:
         """Return the degree."""

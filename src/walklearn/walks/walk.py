@@ -136,6 +136,16 @@ class Walk(Part):
             )
         return table
 
+    @classmethod
+    def unbiased(cls, laziness: float = 0.0, has_memory: bool = False) -> Self:
+        """Return the walk with weights that make it minimise f itself, whatever the degrees.
+
+        has_memory: True for an update with memory, which ignores weights.
+        """
+        if laziness:
+            raise ValueError(f"{cls.__name__} has no laziness, got {laziness!r}. Leave it out.")
+        return cls()
+
     def bind(self, graph: Graph, objective: Any, mean: str = "exact") -> Walk:
         """Return the walk with the numbers that only a simulation knows; by default itself.
 

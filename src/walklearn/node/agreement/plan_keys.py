@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from walklearn.registry import Registry
 from walklearn.tables.schema import OTHERS, Schema, column_to_dict, from_rows_message
 from walklearn.tables.target_scale import TargetScale
 from walklearn.updates.step_sizes import ConstantStep, PowerStep, StepSize
+from walklearn.updates.update import UPDATES
 from walklearn.walks import WALKS, Metropolis
 
 if TYPE_CHECKING:
@@ -69,12 +70,12 @@ def read_all(table: CheckedTable, keys: Iterable[str]) -> dict[str, Any]:
         "intercept": table.flag("intercept", False),
         "penalty": table.number("penalty", 0.0, minimum=0.0),
         "domain": read_named(table, "domain", DOMAINS) if "domain" in table else Everywhere(),
-        "update": table.choice("update", UPDATES_OF_NODES, "sgd"),
+        "update": _part_of_nodes(table, "update", UPDATES, UPDATES_OF_NODES, "sgd"),
         "step_size": _step_size(table),
         "updates": table.count("updates"),
         "average": table.flag("average", True),
         "batch": table.count("batch", None),
-        "walk": table.choice("walk", _walks(table.get("walk")), "uniform"),
+        "walk": _part_of_nodes(table, "walk", WALKS, _walks(table.get("walk")), "uniform"),
         "laziness": table.number("laziness", 0.0, minimum=0.0, below=1.0),
         "privacy": _privacy(table),
         "roster_signer": table.value("roster_signer", None, wanted=_SIGNER, fits=_is_fingerprint),
@@ -244,6 +245,19 @@ def _columns_and_target(table: CheckedTable) -> dict[str, Any]:
         named += sorted(set(features) - set(named))
     declared = tuple(column for name in named if (column := schema.of_column(name)) is not None)
     return {"columns": declared, "target_scale": scale}
+
+
+def _part_of_nodes(
+    table: CheckedTable, key: str, parts: Registry[Any], allowed: Sequence[str], default: str
+) -> str:
+    """Read the name of a walk or an update; refuse those that only simulations can run."""
+    name = table.get(key)
+    if isinstance(name, str) and name in parts and name not in allowed:
+        choices = ", ".join(f'"{each}"' for each in allowed)
+        raise table.error(
+            key, f'= "{name}" runs in simulations and estimators, not on nodes. Use {choices}.'
+        )
+    return table.choice(key, allowed, default)
 
 
 def _walks(also: object) -> list[str]:
