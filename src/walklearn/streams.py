@@ -18,6 +18,12 @@ and the start model (`draw_start`), and each node draws from its own two streams
 
 `draws` is `Setting.draws`, the same for all nodes, so a node also draws numbers it does not need.
 
+With several tokens, token 0 uses the two streams of the replicate as above. Token v > 0 has a pair
+of its own, from the child of the replicate's seed with the key (3, v), and draws from it the
+numbers of its visits only: `draws` uniforms, and `size` normal numbers, each. So the order in which
+tokens visit nodes changes no number, and code may draw blocks of them for each token. With
+`streams="node"` all tokens draw from the streams of the nodes, in the order of their visits.
+
 >>> seed = replicate_seed(np.random.SeedSequence(5), 0)
 >>> seed.spawn_key, node_seed(seed, 7).spawn_key
 ((0,), (0, 2, 7))
@@ -35,19 +41,25 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 Owner = Literal["replicate", "node"]
-_NOISE, _NODES = 1, 2  # spawn keys
+_NOISE, _NODES, _TOKENS = 1, 2, 3  # spawn keys
 
 
 class Streams(NamedTuple):
-    """A stream for the walk and one for the noise, and the streams of the nodes if they differ."""
+    """A stream for the walk and one for the noise.
+
+    nodes: the streams of the nodes if they differ. others: the streams of tokens 1, 2, ….
+    """
 
     walk: np.random.Generator
     noise: np.random.Generator
     nodes: NodeStreams | None = None
+    others: tuple[Streams, ...] = ()
 
-    def of(self, node: int) -> Streams:
-        """Return the streams from which a node draws."""
-        return self if self.nodes is None else self.nodes[node]
+    def of(self, node: int, slot: int = 0) -> Streams:
+        """Return the streams from which a node draws for the token with this number."""
+        if self.nodes is not None:
+            return self.nodes[node]
+        return self.others[slot - 1] if slot else self
 
 
 class NodeStreams(dict[int, Streams]):
@@ -74,12 +86,17 @@ def node_seed(seed: np.random.SeedSequence, node: int) -> np.random.SeedSequence
     return _spawned(seed, _NODES, node)
 
 
-def generators(seed: np.random.SeedSequence, nodes: int | None = None) -> Streams:
-    """Return the streams of a replicate or a node; with `nodes`, also a pair for each node."""
+def generators(seed: np.random.SeedSequence, nodes: int | None = None, tokens: int = 1) -> Streams:
+    """Return the streams of a replicate or a node; with `nodes`, also a pair for each node.
+
+    Several tokens have a pair each, unless nodes have.
+    """
+    others = range(1, tokens) if nodes is None else ()
     return Streams(
         walk=np.random.Generator(np.random.PCG64(seed)),
         noise=np.random.Generator(np.random.PCG64(_spawned(seed, _NOISE))),
         nodes=None if nodes is None else NodeStreams(seed, nodes),
+        others=tuple(generators(_spawned(seed, _TOKENS, slot)) for slot in others),
     )
 
 
@@ -106,3 +123,12 @@ def draw_start(objective: Any, generator: np.random.Generator) -> tuple[int, Arr
     """
     node = int(generator.random() * objective.nodes)
     return node, objective.sample_start(generator)
+
+
+def start_nodes(first: int, nodes: int, tokens: int) -> list[int]:
+    """Return the first node of each token: token 0 at `first`, the others evenly spread from there.
+
+    >>> start_nodes(7, 10, 4)
+    [7, 9, 2, 4]
+    """
+    return [(first + slot * nodes // tokens) % nodes for slot in range(tokens)]

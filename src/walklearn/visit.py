@@ -124,10 +124,10 @@ class Setting:
                 f"a visit of {self.update!r} takes {gradients} gradients, but {privacy!r} allows a "
                 f"node {cap} in total, so no visit changes the model. Raise max_contributions."
             )
-        if self.tokens > 1 and not self.update.shares_sum:
+        if check_whole("tokens", self.tokens) > 1 and not self.update.shares_sum:
             raise ValueError(
-                f"{self.update!r} gains nothing from {self.tokens} tokens, because they share "
-                "nothing. Use one token, or an update with a shared sum."
+                f"{self.tokens} tokens of {self.update!r} would not share anything, so their "
+                "models would be no better than one. Use tokens=1 or updates.Finito()."
             )
         self.walk.check_run(objective.nodes, self.update, self.updates)
         check_needs(self.walk, objective)
@@ -294,7 +294,7 @@ class Walker:
     node, token
         The token, and the node that holds it.
     states
-        The states of nodes that were visited before.
+        The states of nodes that were visited before. Several tokens of a run share them.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ class Walker:
         setting, node, token = self.setting, self.node, self.token
         view = view_of(
             setting.walk, self.graph, node, table=self._table, visits=token.visits,
-            states=lambda other: self.state(other).walk,
+            slot=token.slot, states=lambda other: self.state(other).walk,
         )  # fmt: skip
         self.token, self.states[node], hop, weight = visit(
             setting, view, token, self.state(node), draws

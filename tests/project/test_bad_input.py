@@ -160,6 +160,12 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "half a step": (lambda: simulate(steps=1.5), r"steps .*1\.5"),
     "zero replicates": (lambda: simulate(replicates=0), "replicates .* 0"),
     "zero rows a visit": (lambda: simulate(batch=0), "batch .* 0"),
+    "no tokens": (lambda: simulate(tokens=0), "tokens .* 0"),
+    "tokens of plain SGD": (lambda: simulate(tokens=4), r"4 tokens of Sgd.*Finito\(\)"),
+    "tokens of gossip": (
+        lambda: simulate(wl.AsynchronousGossip(), tokens=2), r"tokens=2 .*AsynchronousGossip\("),
+    "tokens without time": (
+        lambda: remember(wl.updates.Finito(), tokens=2, hop_time=0.0), "hop_time and visit_time"),
     "negative hop time": (lambda: simulate(hop_time=-1.0), r"hop_time .*0, got -1"),
     "infinite visit time": (lambda: simulate(visit_time=np.inf), "visit_time .*inf"),
     "zero cores": (lambda: simulate(cores=0), "cores .* 0"),

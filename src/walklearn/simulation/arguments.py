@@ -25,7 +25,7 @@ from walklearn.graphs.graph import check_node_count
 from walklearn.objectives.objective import Objective
 from walklearn.privacy.protection import Protection
 from walklearn.simulation.averaging import GOSSIP, Gossip, GossipSetting
-from walklearn.simulation.batches import Durations
+from walklearn.simulation.batches import Schedule
 from walklearn.streams import Owner
 from walklearn.updates.saga import Saga
 from walklearn.updates.sgd import Sgd
@@ -46,12 +46,16 @@ def root_of(seed: Seed) -> np.random.SeedSequence:
     return np.random.SeedSequence(None if seed is None else int(seed))
 
 
-def durations_of(hop_time: float, visit_time: float) -> Durations:
-    """Return the time of a message and that of an update, checked."""
-    return Durations(
-        check_number("hop_time", hop_time, minimum=0.0),
-        check_number("visit_time", visit_time, minimum=0.0),
-    )
+def schedule_of(hop_time: float, visit_time: float, steps: int, tokens: int) -> Schedule:
+    """Return the time of a message and that of an update, checked, and the number of updates."""
+    hop = check_number("hop_time", hop_time, minimum=0.0)
+    visit = check_number("visit_time", visit_time, minimum=0.0)
+    if tokens > 1 and hop == visit == 0.0:
+        raise ValueError(
+            "hop_time and visit_time are 0, so the first token would make all its updates before "
+            "the second begins. Several tokens need one of the two above 0."
+        )
+    return Schedule(hop, visit, steps)
 
 
 def iterations_at(per_iteration: int, steps: int, records: int | ArrayLike) -> NDArray[np.int64]:
@@ -86,7 +90,7 @@ def method_of(method: object) -> Walk | Gossip:
 
 def setting_of(
     objective: Any, graph: Graph, method: Walk | Gossip, update: Update | None,
-    privacy: Protection | None, steps: int, batch: int | None,
+    privacy: Protection | None, steps: int, batch: int | None, tokens: int = 1,
 ) -> Setting | GossipSetting:  # fmt: skip
     """Return the fixed inputs of a run. Without an update, `Saga` is used if it is possible."""
     wanted = "a walklearn.Problem or another walklearn.Objective"
@@ -101,11 +105,15 @@ def setting_of(
         check_kind("privacy", privacy, Protection, "a protection such as privacy.ModelNoise(...)")
     if batch is not None:
         objective = objective.with_batch(check_whole("batch", batch))
+    check_whole("tokens", tokens)
     try:
         chosen = Saga() if update is None else update
         if isinstance(method, Walk):
             protection = privacy or Protection()
-            return Setting(objective, method, chosen, privacy=protection, updates=steps)
+            each = -(-steps // tokens)
+            return Setting(
+                objective, method, chosen, privacy=protection, tokens=tokens, updates=each
+            )
         setting = GossipSetting(objective, graph, method, chosen)
     except (CapabilityError, ValueError) as error:
         if update is not None:
@@ -113,6 +121,11 @@ def setting_of(
         raise TypeError(
             f"simulate() needs step_size=PowerStep(…) or update=. Its default fails: {error}"
         ) from error
+    if tokens > 1:
+        raise ValueError(
+            f"tokens={tokens} is for walks. In {method!r} every node updates a model of its own. "
+            "Leave out tokens, or pass a walk as the method."
+        )
     if privacy is not None:
         raise ValueError(
             "privacy= is for walks. Gossip discloses every node's model. Pass a walk as the method."

@@ -154,6 +154,7 @@ class GossipSetting:
     """The fixed inputs of gossip, checked once. The running averages w̄ are always recorded."""
 
     privacy: ClassVar[Protection] = Protection()
+    tokens: ClassVar[int] = 1  # a model per node, as if each were the only one
     objective: Any
     graph: Graph
     gossip: Gossip

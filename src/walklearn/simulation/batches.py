@@ -19,8 +19,9 @@ from walklearn.graphs import Graph
 from walklearn.privacy.protection import CONTRIBUTIONS
 from walklearn.simulation import averaging
 from walklearn.simulation.averaging import GossipSetting
-from walklearn.streams import Streams, draw_start
+from walklearn.streams import Streams, draw_start, start_nodes
 from walklearn.visit import Setting, Token, Walker, init_token
+from walklearn.walks.view import Hop
 from walklearn.walks.walk import Walk, draw_walk
 
 Counts = Sequence[int] | NDArray[np.int64]
@@ -36,11 +37,12 @@ class Snapshot(NamedTuple):
     times: Array
 
 
-class Durations(NamedTuple):
-    """The time that a message takes, and the time of an update at its node."""
+class Schedule(NamedTuple):
+    """The time that a message takes, and that of an update at its node; all tokens' updates."""
 
     hop: float = 1.0
     visit: float = 0.0
+    updates: int = 0
 
     def total(self, messages: Any, updates: Any) -> Any:
         """Return the time of this many messages and updates, one after another."""
@@ -71,10 +73,10 @@ class Batch(ABC):
         graph: Graph,
         streams: Sequence[Streams],
         mean: str = "exact",
-        durations: Durations = Durations(),  # noqa: B008 - never changed
+        schedule: Schedule = Schedule(),  # noqa: B008 - never changed
     ) -> None:
         self.setting, self.objective, self.mean = setting, setting.objective, mean
-        self.durations = durations
+        self.schedule = schedule
         self.graph, self.streams, self.draws = graph, streams, setting.draws
         self.messages = np.zeros(len(streams), dtype=np.int64)
         self.questions = np.zeros(len(streams), dtype=np.int64)
@@ -135,6 +137,8 @@ class WalkBatch(Batch):
     """Replicates of a walk. Each draws its own releases, unless the walk is already bound.
 
     Tokens start at `starts` with its update counts, by default at a random node with a new model.
+    The tokens of a replicate, one after another in all lists, share the start model, and their
+    first nodes are evenly spread (`start_nodes`).
     `mean` is the mean importance that scales gradients: "exact" or "estimated".
     """
 
@@ -147,18 +151,21 @@ class WalkBatch(Batch):
         streams: Sequence[Streams],
         starts: Sequence[Position] | None = None,
         mean: str = "exact",
-        durations: Durations = Durations(),  # noqa: B008 - never changed
+        schedule: Schedule = Schedule(),  # noqa: B008 - never changed
     ) -> None:
-        super().__init__(setting, graph, streams, mean, durations)
+        super().__init__(setting, graph, streams, mean, schedule)
         initial = [] if starts else [draw_start(self.objective, each.walk) for each in streams]
         self.settings = self._bind_walks(setting, streams)  # one per replicate
         self.setting = self.settings[0]
         self.starts = [_add_missing_arrays(start, self.setting) for start in starts or ()]
-        for each, (node, model) in zip(self.settings, initial, strict=False):
-            self.starts.append(Position(node, init_token(each, model)))
-        self.messages[:] = [start.messages for start in self.starts]
-        self.questions[:] = [start.questions for start in self.starts]
-        self.arrivals = np.array([start.arrival for start in self.starts], dtype=np.int64)
+        for each, (first, model) in zip(self.settings, initial, strict=False):
+            token = init_token(each, model)
+            for slot, node in enumerate(start_nodes(first, self.objective.nodes, setting.tokens)):
+                self.starts.append(Position(node, token._replace(slot=slot)))
+        first_starts = self.starts[:: setting.tokens]
+        self.messages[:] = [start.messages for start in first_starts]
+        self.questions[:] = [start.questions for start in first_starts]
+        self.arrivals = np.array([start.arrival for start in first_starts], dtype=np.int64)
         counts = {start.token.updates for start in self.starts}
         if len(counts) != 1:
             raise ValueError("tokens of one batch must have made the same number of updates.")
@@ -192,7 +199,7 @@ class WalkBatch(Batch):
     @property
     def times(self) -> Array:
         """The time at which the last update of each token ended, before its next hop."""
-        return np.asarray(self.durations.total(self.arrivals, self.iterations), dtype=np.float64)
+        return np.asarray(self.schedule.total(self.arrivals, self.iterations), dtype=np.float64)
 
     @property
     @abstractmethod
@@ -232,7 +239,7 @@ class ReferenceWalks(WalkBatch):
                 f"model and average_model of {self.setting.update!r} must return an array of "
                 f"{self.objective.size} numbers, got {vectors[0]!r}."
             )
-        return np.stack(vectors)[:, None, :]
+        return np.stack(vectors).reshape(len(self.streams), -1, self.objective.size)
 
     def paths(self, iterations: int) -> Array:
         """Advance all tokens; return the nodes that they visit, (replicates, iterations + 1)."""
@@ -251,9 +258,9 @@ class ReferenceWalks(WalkBatch):
                 self._visit(replicate, walker)
         self.iterations += iterations
 
-    def _visit(self, replicate: int, walker: Walker) -> None:
-        node, setting = walker.node, walker.setting
-        streams, counts = self.streams[replicate].of(node), self.contributions
+    def _visit(self, replicate: int, walker: Walker) -> Hop:
+        node, setting, slot = walker.node, walker.setting, walker.token.slot
+        streams, counts = self.streams[replicate].of(node, slot), self.contributions
         if counts is not None:  # a fit restores the counts of its earlier calls
             state, spent = walker.state(node), np.asarray(counts[replicate, node])
             privacy = state.privacy | {"contributions": spent}
@@ -267,6 +274,7 @@ class ReferenceWalks(WalkBatch):
         self.questions[replicate] += hop.questions
         if counts is not None:
             counts[replicate, node] = walker.states[node].privacy["contributions"]
+        return hop
 
 
 class ReleasedWalks(ReferenceWalks):
@@ -301,7 +309,7 @@ class ReferenceGossip(Batch):
     def times(self) -> Array:
         """The time at which all exchanges have ended; an exchange is an update and a message."""
         exchanges = np.array([network.exchanges.max() for network in self._networks])
-        return np.asarray(self.durations.total(exchanges, exchanges), dtype=np.float64)
+        return np.asarray(self.schedule.total(exchanges, exchanges), dtype=np.float64)
 
     def _advance(self, iterations: int) -> None:
         for number, uniforms in enumerate(self.draw(iterations)):

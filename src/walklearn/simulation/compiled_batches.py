@@ -178,7 +178,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             models if averages is None else averages,
             records.messages,
             records.questions,
-            self.durations.total(records.arrivals, updates),
+            self.schedule.total(records.arrivals, updates),
         )
 
     def _draws_and_records(self, iterations: int, after: Counts) -> tuple[Any, Any]:

@@ -12,6 +12,7 @@ from walklearn.objectives.linear.losses import FunctionLoss, Softmax
 from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import ReferenceGossip, ReferenceWalks
 from walklearn.simulation.compiled_batches import CompiledGossip, CompiledMemory, CompiledWalks
+from walklearn.simulation.events import ReferenceTokens
 from walklearn.simulation.kernel_inputs import BUILT_IN, announce_compilation, rejection_of
 from walklearn.visit import Setting
 
@@ -48,7 +49,9 @@ def batch_class_of(
                 'simulate(engine="reference") runs it without this warning.',
                 stacklevel=3,
             )
-    return ReferenceGossip if is_gossip else ReferenceWalks
+    if is_gossip:
+        return ReferenceGossip
+    return ReferenceTokens if setting.tokens > 1 else ReferenceWalks
 
 
 def uncompiled_part(setting: Setting | GossipSetting) -> object:
@@ -66,4 +69,6 @@ def uncompiled_part(setting: Setting | GossipSetting) -> object:
     for part in (*walks, setting.update, setting.privacy):
         if not part.is_compiled:
             return part
+    if setting.tokens > 1:
+        return setting.update
     return objective.loss if rejection_of(objective.loss) else None

@@ -20,7 +20,7 @@ from walklearn.objectives.objective import Objective
 from walklearn.privacy.model_noise import ModelNoise
 from walklearn.simulation.arguments import iterations_at
 from walklearn.simulation.averaging import GossipSetting
-from walklearn.simulation.batches import Batch, Durations, Snapshot, WalkBatch, value_of
+from walklearn.simulation.batches import Batch, Schedule, Snapshot, WalkBatch, value_of
 from walklearn.simulation.trace import Trace, check_metric_names
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import Owner, generators, replicate_seed
@@ -53,9 +53,9 @@ class Runner:
         gaps: bool | int,
         owner: Owner,
         mean: str,
-        durations: Durations,
+        schedule: Schedule,
     ) -> None:
-        self.setting, self.graph, self.root, self.durations = setting, graph, root, durations
+        self.setting, self.graph, self.root, self.schedule = setting, graph, root, schedule
         self.gaps, self.owner, self.mean = gaps, owner, mean
         self.method: Any = setting.walk if isinstance(setting, Setting) else setting.gossip
         self.per_iteration, self.sent_length = 1, 0
@@ -115,9 +115,9 @@ class Runner:
         """Run replicates `first` to `last` from start to end, or until they are stopped."""
         setting, objective, lines = self.setting, self.setting.objective, slice(first, last)
         nodes = objective.nodes if self.owner == "node" else None
-        streams = [generators(seed, nodes) for seed in self.seeds[lines]]
+        streams = [generators(seed, nodes, setting.tokens) for seed in self.seeds[lines]]
         batch: Batch = batch_class(
-            self.batch_setting, self.graph, streams, mean=self.mean, durations=self.durations
+            self.batch_setting, self.graph, streams, mean=self.mean, schedule=self.schedule
         )
         if isinstance(batch, WalkBatch):
             self._store_walk_results([each.walk for each in batch.settings], lines)
@@ -171,9 +171,14 @@ class Runner:
                 ("", snapshot.models, self.models),
                 ("average_", snapshot.averages, self.averages),
             ):
-                for name, values in self._metrics_of(batch, models):
-                    self.metrics[prefix + name][lines, records] = values.mean(axis=2).T
-                last[lines] = models[-1].mean(axis=1)
+                final = models[-1].mean(axis=1)
+                for number, (name, values) in enumerate(self._metrics_of(batch, models)):
+                    line = values.mean(axis=2)
+                    if self.setting.tokens > 1 and name in ("value", *ERRORS):  # the worst token's
+                        line, worst = values.max(axis=2), values[-1].argmax(axis=1)
+                        final = models[-1, np.arange(len(final)), worst] if number == 0 else final
+                    self.metrics[prefix + name][lines, records] = line.T
+                last[lines] = final
         self._store(lines, contributions=batch.contributions)
         self.records_done[lines] = records.stop
 
@@ -185,7 +190,7 @@ class Runner:
             yield "distance", np.sqrt(np.einsum("...a,...a->...", differences, differences))
         if self.gaps is False:
             return
-        if self.gaps is not True:  # evenly spaced holders
+        if self.gaps is not True and self.setting.tokens == 1:  # evenly spaced holders
             holders = models.shape[2]
             count = min(int(self.gaps), holders)
             models = models[:, :, np.arange(count) * holders // count]
@@ -277,14 +282,15 @@ class Runner:
             "importance_sha256": None if importance is None else sha256_of(importance),
             "update": repr(update),
             "step_size": None if step_size is None else repr(step_size),
-            "node_bytes": update.node_bytes(objective),
+            "tokens": setting.tokens,
+            "node_bytes": update.node_bytes(objective, setting.tokens),
             "batch": objective.draws or None,
             "steps": int(self.iterations_at[-1]) * self.per_iteration,
             "replicates": len(self.seeds),
             "mean_importance": self.mean if isinstance(setting, Setting) else None,
             "streams": self.owner,
-            "hop_time": self.durations.hop,
-            "visit_time": self.durations.visit,
+            "hop_time": self.schedule.hop,
+            "visit_time": self.schedule.visit,
             "seed": list(entropy) if isinstance(entropy, list | tuple) else entropy,
             "spawn_key": list(self.root.spawn_key),
             "optimum_value": None if self.optimum is None else self.optimum.value,

@@ -54,6 +54,7 @@ def simulate(
     privacy: Protection | None = None,
     mean_importance: MeanImportance = "exact",
     streams: Owner = "replicate",
+    tokens: int = 1,
     hop_time: float = 1.0,
     visit_time: float = 0.0,
     gaps: bool | int = True,
@@ -98,9 +99,14 @@ def simulate(
         the token from the k nodes that it has visited, k / Σ 1/L_i.
     streams
         "replicate", or "node" if each node draws from its own random stream, as in a network.
+    tokens
+        The number of tokens, which share the updates. More than one need an update that lets them
+        share a sum, such as updates.Finito(). They start at nodes that are evenly spread over the
+        node numbers. Errors are those of the worst token, messages those of all.
     hop_time, visit_time
         The time that a message takes, a question and an answer as well, and the time of an update;
-        `Trace.time` counts both. Nodes that do not depend on each other work at the same time.
+        `Trace.time` counts both. Several tokens move at the same time, and a node updates one at a
+        time, in the order in which they arrive.
     gaps
         False omits f(w) − f*, which takes most of the time if there are many rows. For gossip,
         which has one model per node, a number is the number of nodes in the mean.
@@ -130,14 +136,16 @@ def simulate(
     check_whole("steps", steps)
     check_whole("cores", 1 if cores is None else cores)
     checked_update = arguments.update_of(update, step_size)
-    setting = arguments.setting_of(objective, graph, method, checked_update, privacy, steps, batch)
+    setting = arguments.setting_of(
+        objective, graph, method, checked_update, privacy, steps, batch, tokens
+    )
     arguments.check_network_options(setting, mean_importance, streams)
-    durations = arguments.durations_of(hop_time, visit_time)
+    schedule = arguments.schedule_of(hop_time, visit_time, steps, setting.tokens)
     batch_class = batch_class_of(setting, engine, progress)
     gaps = bool(gaps) if isinstance(gaps, bool | np.bool_) else check_whole("gaps", gaps)
     runner = Runner(
         setting, graph, steps, records, arguments.root_of(seed), replicates, gaps, streams,
-        mean_importance, durations,
+        mean_importance, schedule,
     )  # fmt: skip
     bar = progress_bar(progress, replicates * int(runner.iterations_at[-1]), repr(method))
     with bar, stop_on_interrupt(runner.stop):

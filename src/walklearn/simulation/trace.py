@@ -103,7 +103,8 @@ class Trace:
     label, spec
         The method's name for legends, and the inputs of the run as plain JSON values.
     updates
-        The updates (visits of a token) at each record, increasing: ``(records,)``.
+        The updates (visits of all tokens together, in the order in which they end) at each record,
+        increasing: ``(records,)``.
     time
         The time at which the update of each record ended: ``(replicates, records)``. A message
         takes ``hop_time``, an update ``visit_time`` (see ``simulate``). A token's own next hop is
@@ -119,9 +120,12 @@ class Trace:
         Named series, each ``(replicates, records)``. They are attributes, too: ``trace.gap`` is
         ``trace.metrics["gap"]``. ``distance`` ‖w − w*‖ and ``gap`` f(w) − f* exist if the objective
         has an optimum, ``value`` f(w) if it was recorded. The prefix ``average_`` stands for w̄.
-        Distances are NaN if w* is not unique.
+        Distances are NaN if w* is not unique. Several tokens have a model each: distance, gap and
+        value are then the largest of them, and other metrics their mean.
     models, averages
-        The last iterate and the weighted average: ``(replicates, *model_shape)``.
+        The last iterate and the weighted average: ``(replicates, *model_shape)``. Of several tokens
+        they are those of the token with the largest distance, or without one the largest gap or
+        value.
     visits, degrees, expected_visits
         The updates of each node in all replicates, the number of its neighbours, and its long-run
         share of the updates: ``(nodes,)``, or None if it is not known.

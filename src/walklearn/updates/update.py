@@ -207,14 +207,14 @@ class Update(Part):
         specs = self.token_arrays(objective, tokens)
         return sum(spec.nbytes for spec in specs if spec.name not in self.uncounted)
 
-    def node_bytes(self, objective: Any) -> int:
+    def node_bytes(self, objective: Any, tokens: int = 1) -> int:
         """Return the bytes that the update keeps at the node with the most rows.
 
         It is node 0 if the objective does not say how many rows each node has.
         """
         offsets = getattr(objective, "offsets", None)  # of a Problem: the first row of each node
         largest_node = 0 if offsets is None else int(np.diff(offsets).argmax())
-        return sum(spec.nbytes for spec in self.node_arrays(objective, largest_node))
+        return sum(spec.nbytes for spec in self.node_arrays(objective, largest_node, tokens))
 
     @property
     def label(self) -> str:

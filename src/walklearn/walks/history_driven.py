@@ -7,7 +7,7 @@ the target becomes μ_i (x_i / μ_i)^(−α) (HDT-MCMC, ICML 2025):
 
 The stationary distribution stays μ, and the variance of averages over visits falls like
 1 / (2α + 1). The holder has to ask the proposed neighbour for its count: a question and an answer,
-each counted as a message.
+each counted as a message. Visits of all tokens count.
 """
 
 from __future__ import annotations

@@ -111,6 +111,7 @@ def view_of(
     table: Vector | None = None,
     states: Callable[[int], Arrays] = lambda _: {},
     visits: int = 0,
+    slot: int = 0,
 ) -> View:
     """Return the view of a node in a simulation.
 
@@ -128,8 +129,8 @@ def view_of(
         The announcements of all nodes; by default those that a simulation has bound.
     states
         Returns the walk's state at a node; nothing by default.
-    visits
-        The number of earlier visits of the token.
+    visits, slot
+        The number of earlier visits of the token, and the number of the token.
 
     Returns
     -------
@@ -147,6 +148,6 @@ def view_of(
     neighbours = graph.neighbours(node)
     own_announcement, announced = tuple(table[node].tolist()), _Announced(table, neighbours)
     return View(
-        node, graph.node_count, visits, 0, neighbours, own_announcement, announced, states,
+        node, graph.node_count, visits, slot, neighbours, own_announcement, announced, states,
         graph.neighbours,
     )  # fmt: skip
