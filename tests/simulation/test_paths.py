@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +15,14 @@ from walklearn.simulation.paths import paths_of
 STEPS = 60
 
 
+class UncompiledOldestFirst(walks.OldestFirst):
+    compiled: ClassVar[str | None] = None
+
+
+class UncompiledTour(walks.Tour):
+    compiled: ClassVar[str | None] = None
+
+
 def paths(walk: Any, name: str, tokens: int = 2) -> Any:
     return paths_of(walk, GRAPHS[name], PROBLEMS[name], STEPS, tokens, np.random.SeedSequence(5))
 
@@ -25,6 +33,7 @@ def paths(walk: Any, name: str, tokens: int = 2) -> Any:
     [
         walks.OldestFirst(),
         walks.Tour(),
+        UncompiledOldestFirst(),
         walks.Simple(reweight="gap"),
         walks.NonBacktracking(walks.Simple(reweight="gap")),
         walks.HistoryDriven(),
@@ -42,3 +51,15 @@ def test_paths_are_those_of_simulations(walk: Any, name: str) -> None:
         )  # fmt: skip
         visits = np.bincount(path[:steps], minlength=GRAPHS[name].node_count)
         assert run.visits.tolist() == visits.tolist()
+
+
+@pytest.mark.parametrize("name", ["kite", "random"])
+def test_both_engines_find_the_same_paths(name: str) -> None:
+    assert walks.OldestFirst().is_compiled
+    assert not UncompiledOldestFirst().is_compiled
+    for compiled, reference in (
+        (walks.OldestFirst(), UncompiledOldestFirst()),
+        (walks.Tour(), UncompiledTour()),
+        (walks.Tour(), walks.Tour(reweight="round")),
+    ):
+        assert np.array_equal(paths(compiled, name), paths(reference, name))
