@@ -45,6 +45,13 @@ def new(*options: object, classes: str = "no,yes", nodes: object = 20, run: Any 
                   "--rows", 5000, *options)  # fmt: skip
 
 
+def test_a_plan_names_the_key_of_a_walk_that_nodes_cannot_run(folder: Path) -> None:
+    new()
+    text = (folder / "plan.toml").read_text()
+    (folder / "plan.toml").write_text(text.replace('walk = "uniform"', 'walk = "oldest-first"'))
+    assert 'walk = "oldest-first"' in refusal("plan", "check", "plan.toml")
+
+
 def test_without_epsilon_the_update_has_memory(folder: Path) -> None:
     made = new()
     plan = Plan.read(folder / "plan.toml")

@@ -125,6 +125,13 @@ def test_defaults_are_those_of_the_estimators() -> None:
     assert {name: shell[name] for name in shared} == {name: python[name] for name in shared}
 
 
+@pytest.mark.parametrize("walk", ["oldest-first", "tour"])
+def test_covering_walks_by_name(place: Path, tmp_path: Path, walk: str) -> None:
+    asked = (*sites(place), "--walk", walk, "--out", tmp_path / "model")
+    assert train(*asked)["walk"] == {"oldest-first": "OldestFirst()", "tour": "Tour()"}[walk]
+    assert "no laziness" in refusal("train", *asked, "--force", "--laziness", 0.1)
+
+
 def test_the_output_for_people(place: Path, tmp_path: Path) -> None:
     result = invoke_ok(
         "train", place / "data.csv", "--target", "label", *REST["label"], "--drop", "site",

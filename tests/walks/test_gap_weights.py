@@ -103,6 +103,35 @@ def test_weights_without_a_use_are_refused(
         Setting(problem_on(graphs.ring(5)), walk, update)
 
 
+@pytest.mark.parametrize("walk", [GAP, walks.OldestFirst(), walks.Tour()], ids=repr)
+def test_weights_scale_a_contribution_outside_its_clip_and_noise(walk: walks.Walk) -> None:
+    """The clipped gradient has the length of the clip whatever the weight, and the cap counts it.
+
+    The noise is a billionth of the clip, to see what it is added to.
+    """
+    graph, clip, cap = graphs.star(8), 0.01, 5
+    problem = problem_on(graph)
+    noise = wl.privacy.ModelNoise(clip, 1e-9, max_contributions=cap, protect="node")
+    update = Sgd(wl.ConstantStep(0.1))
+    setting = Setting(problem, walk.bind(graph, problem), update, privacy=noise)
+    walker, generator = Walker(setting, graph, 0, init_token(setting)), np.random.default_rng(1)
+    visits, weights = np.zeros(8, int), set()
+    for _ in range(120):
+        node, before = walker.node, walker.token.update["model"]
+        _, weight = walker.visit(setting.draw(generator, generator))
+        visits[node] += 1
+        weights.add(weight)
+        contribution = (before - walker.token.update["model"]) / (0.1 * weight)
+        if visits[node] <= cap:
+            length = np.linalg.norm(contribution - problem.penalty * before)
+            assert length == pytest.approx(clip, rel=1e-6)
+        else:
+            np.testing.assert_array_equal(contribution, 0.0)
+    assert max(weights) > 1.0 > min(weights)
+    spent = [int(walker.state(node).privacy["contributions"]) for node in range(8)]
+    assert spent == np.minimum(visits, cap).tolist()
+
+
 def test_covering_walks_serve_updates_with_memory_which_ignore_their_weights() -> None:
     graph = graphs.star(12)
     for walk in (walks.OldestFirst(), walks.Tour()):
