@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes, load_iris
 
 import walklearn as wl
 from walklearn import walks
 from walklearn.arrays import zeros
 from walklearn.objectives import Problem
 from walklearn.updates import Finito, VisitContext
+from walklearn.updates.finito import RecentMoves
 from walklearn.visit import Setting
 
 GRAPH = wl.graphs.barabasi_albert(12, 2, seed=3)
@@ -88,6 +90,132 @@ def test_the_minimiser_whatever_the_walk(walk: Any, loss: Any) -> None:
     np.testing.assert_array_equal(run.averages, run.models)
 
 
+class Centre(wl.Objective):
+    """A user's objective: a gradient and a local value are enough."""
+
+    def __init__(self) -> None:
+        self.points, self.nodes = np.random.default_rng(9).standard_cauchy((12, 3)), 12
+        self.parameters = (wl.ArraySpec("centre", (3,)),)
+
+    def gradient(self, node: int, w: Any, draws: Any) -> Any:
+        return np.clip(w - self.points[node], -1, 1)
+
+    def local_value(self, node: int, w: Any, draws: Any = ()) -> float:
+        r = abs(w - self.points[node])
+        return float(np.where(r < 1, r * r / 2, r - 0.5).sum())
+
+    def value(self, w: Any) -> float:
+        return float(np.mean([self.local_value(node, w) for node in range(12)]))
+
+
+def test_an_objective_of_a_user() -> None:
+    objective = Centre()
+    run = wl.simulate(objective, GRAPH, "oldest-first", update="finito", steps=4000, seed=1)
+    gradients = [objective.gradient(node, run.models.reshape(-1), ()) for node in range(12)]
+    assert np.linalg.norm(np.mean(gradients, axis=0)) < 1e-9
+
+
+def test_relays_weights_and_a_ball() -> None:
+    """A relay has no rows: its σ is p/(ρq). It may be the first node of the walk."""
+    generator = np.random.default_rng(2)
+    X, y = generator.standard_normal((30, 3)), generator.standard_normal(30)
+    problem = Problem(X, y, loss=wl.losses.Squared(), penalty=0.1, nodes=12, aggregate="mean",
+                      node_of_row=generator.integers(1, 8, 30), empty_nodes="relay",
+                      sample_weight=generator.uniform(0.1, 10.0, 30),
+                      domain=wl.domains.Ball(0.1))  # fmt: skip
+    walking = Tokens(problem, 1, slots=1)
+    walking.run(1, [0])
+    np.testing.assert_array_equal(walking.update.model(problem, walking.tokens[0]), np.zeros(3))
+    walking.run(3000)
+    moves = walking.tokens[0]
+    expected = max(0.0, float(moves["p"] / moves["q"]) / 2)
+    walking.run(1, [0])
+    assert np.isclose(walking.nodes[0]["contribution"][-2], expected, rtol=0.2)
+    assert walking.errors()[0] < 1e-10
+
+
+GADGETS = [(6 * k + a, 6 * k + b) for k in range(3)
+           for a, b in ((0, 1), (0, 3), (0, 4), (2, 3), (2, 4), (3, 5), (4, 5))]  # fmt: skip
+GADGETS += [(2, 9), (8, 15)]
+HARD_GRAPHS = {
+    "ring": wl.graphs.ring(20),
+    "barbell": wl.graphs.barbell(10, 0),
+    "lollipop": wl.graphs.from_edges(
+        [*((i, j) for i in range(10) for j in range(i)), *((i, i + 1) for i in range(9, 19))]
+    ),
+    "star": wl.graphs.star(20),
+    "tree": wl.graphs.barabasi_albert(20, 1, seed=1),
+    "gadgets": wl.graphs.from_edges(GADGETS),
+}
+
+
+def hard_rows(name: str) -> tuple[Any, Any, Any]:
+    """Rows, targets and their loss: sorted, of very different lengths, or real ones."""
+    generator = np.random.default_rng(4)
+    if name == "diabetes":
+        X, y = load_diabetes(return_X_y=True)
+        order = np.argsort(y)[::4]
+        return 20 * X[order], (y[order] - y.mean()) / y.std(), wl.losses.Squared()
+    if name == "iris":
+        X, y = load_iris(return_X_y=True)
+        return (X - X.mean(axis=0)) / X.std(axis=0), y, wl.losses.Softmax()
+    lengths = generator.lognormal(sigma=2.5 if name == "lengths" else 0.0, size=(60, 1))
+    y = np.where(np.arange(60) < 30, -1.0, 1.0)
+    X = (generator.standard_normal((60, 4)) + 0.5 * y[:, None]) * lengths
+    return X / np.sqrt(np.mean(X**2)), y, wl.losses.Logistic()
+
+
+@pytest.mark.parametrize("graph", HARD_GRAPHS)
+@pytest.mark.parametrize("rows", ["sorted", "lengths", "diabetes", "iris"])
+def test_it_converges_without_tuning(rows: str, graph: str) -> None:
+    """Neighbouring nodes hold similar rows, and the walk reaches all of them only slowly."""
+    X, y, loss = hard_rows(rows)
+    nodes = HARD_GRAPHS[graph].node_count
+    problem = Problem(X, y, loss=loss, penalty=0.03, aggregate="mean",
+                      node_of_row=np.arange(len(y)) * nodes // len(y))  # fmt: skip
+    run = wl.simulate(problem, HARD_GRAPHS[graph], "oldest-first", update=Finito(), steps=2500,
+                      seed=1, records=np.arange(10, 2501, 10), engine="reference")  # fmt: skip
+    size = np.linalg.norm(problem.optimum())
+    assert run.distance[0, -1] < 1e-3 * size
+    assert run.distance.max() < 10 * size
+
+
+EXTREMES: dict[str, dict[str, Any]] = {
+    "one node": {"nodes": 1},
+    "two nodes": {"nodes": 2},
+    "rows of zeros": {"scales": [0.0, 1.0]},
+    "only zeros": {"scales": [0.0]},
+    "equal rows": {"rows": 1},
+    "separable": {"shift": 6.0, "penalty": 1e-6},
+    "a heavy row": {"scales": [30.0] + 39 * [1.0], "visits": 4000},
+    "a large penalty": {"penalty": 1e6},
+    "small columns": {"scales": [1e-8], "penalty": 0.1e-16},
+    "large columns": {"scales": [1e8], "penalty": 0.1e16},
+    "repeated visits": {"repeat": 7, "visits": 4000},
+    "classes": {"loss": wl.losses.Softmax(), "shift": 3.0, "visits": 6000},
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes(name: str) -> None:
+    """No overflow, no division by 0, no search without an end; and the minimiser."""
+    case = {"nodes": 20, "scales": [1.0], "rows": 40, "shift": 1.0, "penalty": 0.1, "repeat": 1,
+            "visits": 2000, "loss": wl.losses.Logistic(), **EXTREMES[name]}  # fmt: skip
+    generator = np.random.default_rng(5)
+    y = np.where(generator.random(case["rows"]) < 0.5, -1.0, 1.0)
+    X = generator.standard_normal((len(y), 4)) + case["shift"] * y[:, None]
+    X, y = (np.resize(each, (40, *each.shape[1:])) for each in (X, y))
+    X *= np.resize(case["scales"], (40, 1))
+    targets = np.arange(40) % 3 if isinstance(case["loss"], wl.losses.Softmax) else y
+    problem = Problem(X, targets, loss=case["loss"], penalty=case["penalty"], aggregate="mean",
+                      node_of_row=np.arange(40) % case["nodes"])  # fmt: skip
+    walking = Tokens(problem, 1, slots=1)
+    path = np.resize(np.arange(case["nodes"]), case["visits"] // case["repeat"])
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        walking.run(case["visits"], np.repeat(path, case["repeat"]))
+    assert walking.errors()[0] <= 1e-8 * np.linalg.norm(problem.optimum())
+
+
 @pytest.mark.parametrize(("tokens", "lost"), [(1, 0), (1, 1), (3, 0), (3, 2)])
 def test_sums_hold_each_contribution_once_also_after_a_loss(tokens: int, lost: int) -> None:
     """A lost token is replaced in a slot that was never used, by the sums that a node knows."""
@@ -108,6 +236,39 @@ def test_sums_hold_each_contribution_once_also_after_a_loss(tokens: int, lost: i
     walking.run(3000 * tokens)
     walking.check_sums()
     assert max(walking.errors()) < 1e-11
+
+
+@pytest.mark.parametrize("heavy", [0.1, 100.0])
+def test_a_heavy_node_moves_less(heavy: float) -> None:
+    """By D/(D + θL_i) of the way to w, and at most by three quarters."""
+    problem = make_problem(rows=30)
+    walking = Tokens(problem, 1, slots=1)
+    walking.run(100)
+    token, before, update = walking.tokens[0], walking.nodes[3], walking.update
+    D = float(token["sums"][0, -2] + problem.penalty * token["sums"][0, -1])
+    before["smoothness"] = np.asarray(heavy * D)
+    way = update.model(problem, token) - before["z"]
+    walking.run(1, [3])
+    share = min(0.75, 1 / (1 + 0.5 * heavy))
+    np.testing.assert_allclose(walking.nodes[3]["z"] - before["z"], share * way, rtol=1e-9)
+
+
+def test_the_guard_raises_theta_if_moves_grow_or_stop_to_shrink() -> None:
+    """Not before 3 covers with all nodes, and never beyond 2."""
+    for growth in (1.5, 1.0):
+        moves, thetas = RecentMoves(), []
+        for k in range(1500):
+            move = np.full(2, 1e-3 * growth ** min(k, 60))
+            moves = moves.after(5.0, move, move)
+            thetas.append(moves.theta)
+        assert thetas[:15] == 15 * [0.5]
+        assert sorted(set(thetas)) == [0.5, 1.0, 2.0]
+        assert thetas == sorted(thetas)
+        assert np.isclose(moves.curvature, 1.0)
+    moves = RecentMoves()
+    for k in range(1500):
+        moves = moves.after(5.0, np.full(2, 0.9**k), np.full(2, 0.9**k))
+    assert moves.theta == 0.5
 
 
 def test_the_fixed_point_holds_for_all_curvatures() -> None:
