@@ -9,6 +9,9 @@ another update. Its stationary distribution is ∝ v, the *visit weights*::
     Weighted  v = L       as above                ĝ = (L̄ / L_i) ∇f_i          (Algorithm 2)
               v = R       as above                ĝ = (R̄ / R_i) ∇f_i          (Algorithm 3)
 
+`Simple(reweight=…)` removes its bias by the degree or by gaps between visits (`gap_weights`). The
+walks of `covering` are not of this kind: they bound these gaps.
+
 Only the ratio of `score` = v / deg matters: a(i, j) = score_j / score_i.
 
 One uniform number drives a whole Metropolis step. Its part below `laziness` keeps the token. The
