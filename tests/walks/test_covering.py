@@ -121,7 +121,8 @@ def test_a_tour_has_short_rounds_and_gaps(family: str, nodes: int, seed: int) ->
 
 def plain_cover_time(graph: wl.Graph, seed: int, limit: int) -> int:
     """Return the cover time of oldest first without the search, in hops; at most the limit."""
-    rng, stamps, node = np.random.default_rng(seed), np.zeros(graph.node_count, int), 0
+    rng, stamps = np.random.default_rng(seed), np.zeros(graph.node_count, int)
+    node = int(rng.integers(graph.node_count))
     for k in range(1, limit + 1):
         stamps[node] = k
         if stamps.all():
@@ -133,11 +134,14 @@ def plain_cover_time(graph: wl.Graph, seed: int, limit: int) -> int:
 
 
 def test_the_search_bounds_a_walk_that_is_slow_without_it() -> None:
-    """A chain of 16 gadgets: the plain rule takes 25 N hops in the mean (the seeds are fixed)."""
+    """A chain of 16 gadgets: the plain rule takes 28 N hops in the mean of 400 draws.
+
+    The seeds of six of them are fixed. Oldest first visits every node in any 10 N hops.
+    """
     graph = chain_of_gadgets(16)
     nodes = graph.node_count
     plain = [plain_cover_time(graph, seed, 100 * nodes) for seed in range(6)]
-    assert np.mean(plain) > 10 * nodes
+    assert np.mean(plain) > 25 * nodes
     for seed in range(6):
         path = Path(OldestFirst(), graph, seed)
         assert longest_gap(path, 40 * nodes) <= 10 * nodes
