@@ -83,6 +83,11 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         no_sum = np.zeros(problem.size)
         sums = [start.token.update.get("weighted_sum", no_sum) for start in self.starts]
         rows = int(np.diff(problem.offsets).max(initial=0))
+        has_gaps = self.setting.walk.has_gap_weights
+        if has_gaps:
+            weights = kernel_inputs.last_visits_of(self.starts, problem.nodes)
+        else:
+            weights = kernel_inputs.weights_of(self._walks, self.graph, problem, self.mean)
         return sgd.Sgd(
             models=models.reshape(-1),
             sums=np.concatenate(sums),
@@ -91,9 +96,9 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             shares=np.zeros(count),
             squared_norms=np.einsum("ta,ta->t", models, models, dtype=np.float64),
             inverses=self._inverse_sums if self.mean == "estimated" else np.empty(0),
-            weights=kernel_inputs.weights_of(self._walks, self.graph, problem, self.mean),
-            stride=self._hops.chain.stride,
-            last=kernel_inputs.last_visits_of(self.setting.walk, self.starts, problem.nodes),
+            weights=weights,
+            stride=problem.nodes if has_gaps else self._hops.chain.stride,
+            has_gaps=has_gaps,
             step_sizes=np.empty(0),
             done=0,
             draws=np.empty((0, 0, 0)),

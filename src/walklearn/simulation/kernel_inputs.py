@@ -179,29 +179,22 @@ def _hop_table(walk: Any, graph: Graph, problem: Problem) -> Array:
 
 
 def weights_of(walks: Sequence[Any], graph: Graph, problem: Problem, mean: str) -> Array:
-    """Return the weights of the gradients; without s̄ if the token estimates it.
-
-    Gap weights have an array of their own, see `last_visits_of`.
-    """
+    """Return the weights of the gradients; without s̄ if the token estimates it."""
     inner = [walk.innermost for walk in walks]
-    if walks[0].has_gap_weights:
-        return np.empty(0)
     if mean == "estimated":
         return np.concatenate([1.0 / walk.divisors(graph, problem) for walk in inner])
     return np.concatenate([walk.scale for walk in inner])
 
 
-def last_visits_of(walk: Any, starts: Sequence[Position], nodes: int) -> Array:
-    """Return the last visit of each token to each node, 0 for none; empty without gap weights.
+def last_visits_of(starts: Sequence[Position], nodes: int) -> Array:
+    """Return the last visit of each token to each node, 0 for none, from which gaps are found.
 
     Stamps on the tokens continue from earlier batches. Nodes start without state, so that all
     other walks weight the first visit of a batch by 1, as the reference does.
     """
-    if not walk.has_gap_weights:
-        return np.empty((0, 0), dtype=np.int64)
     if "stamps" in starts[0].token.walk:
-        return covering_tables.stamps_of(starts)
-    return np.zeros((len(starts), nodes), dtype=np.int64)
+        return covering_tables.stamps_of(starts).reshape(-1).astype(np.float64)
+    return np.zeros(len(starts) * nodes)
 
 
 def with_functions(loss: FunctionLoss) -> Any:

@@ -50,7 +50,7 @@ class Sgd(NamedTuple):
     inverses: Array  # Σ 1/L_i of each token; empty unless the token estimates L̄
     weights: Array  # of each node's gradient, (lines · nodes,), flat
     stride: int  # the nodes, if each replicate has its own weights; else 0
-    last: Array  # the last visit to each node, (tokens, nodes); empty without gap weights
+    has_gaps: bool  # True if `weights` are the last visits, 0 for none, from which gaps are found
     step_sizes: Array  # of the visits of this call
     done: int  # visits before this call
     draws: Array  # (tokens, visits, batch), which pick mini-batches
@@ -62,13 +62,12 @@ class Sgd(NamedTuple):
 @inlined
 def step_length(state, b, i, k):
     """Return the step size times the weight of node i."""
-    visit = state.done + np.int64(k) + 1
-    if state.last.size > 0:
-        last, state.last[b, i] = state.last[b, i], visit
-        gap = np.float64(visit - last) / np.float64(state.last.shape[1])
-        return state.step_sizes[k] * (gap if last > 0 else 1.0)
-    weight = state.weights[b * U(state.stride) + i]
-    if state.inverses.size > 0:
+    visit, index = np.float64(state.done + np.int64(k) + 1), b * U(state.stride) + i
+    weight = state.weights[index]
+    if state.has_gaps:
+        state.weights[index] = visit
+        weight = (visit - weight) / state.stride if weight > 0.0 else 1.0
+    elif state.inverses.size > 0:
         state.inverses[b] += weight
         weight *= visit / state.inverses[b]
     return state.step_sizes[k] * weight
@@ -160,7 +159,6 @@ def visit_long(data, state, b, i, j, k, carry):
 def fetch(data, state, path, b, k, later):
     """Prefetch the row of a later visit."""
     prefetch(state.weights, b * U(state.stride) + later)
-    prefetch(state.last, b * U(state.last.shape[1]) + later)
     fetch_row(data, later)
 
 
