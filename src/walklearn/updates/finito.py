@@ -67,10 +67,13 @@ class RecentMoves(NamedTuple):
         """The curvature p/q along recent moves, 0 before the first move."""
         return self.p / self.q if self.q > 0 else 0.0
 
-    def after(self, n: float, move: Array, change: Array) -> RecentMoves:
-        """Return the statistics after z_i moved and g_i changed, with n nodes in the sum."""
+    def after(self, n: float, move: Array, change: Array, is_first: bool = False) -> RecentMoves:
+        """Return the statistics after z_i moved and g_i changed, with n nodes in the sum.
+
+        The first visit to a node is no move, because it had no z_i.
+        """
         p, q, theta, q_min, age, n_last, since = self
-        if move.any():
+        if not is_first:
             p = (1 - 1 / n) * p + float(move @ change)
             q = (1 - 1 / n) * q + float(move @ move)
         since = since + 1 if n == n_last else 0.0
@@ -192,7 +195,7 @@ class Finito(Update):
         share = min(MAX_SHARE, D / (D + moves.theta * L_i)) if D > 0 else MAX_SHARE
         z = old_z + share * (w - old_z)
         g = context.gradient(z)
-        moves = moves.after(n, z - old_z, g - old_g)
+        moves = moves.after(n, z - old_z, g - old_g, is_first)
 
         def value_at(w: Array) -> float:
             return float(objective.local_value(context.node, w))
