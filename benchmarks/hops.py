@@ -102,18 +102,18 @@ def batched(setting: Setting, graph: wl.Graph, tokens: int = LARGEST_BATCH) -> C
     )
 
 
-def simulated(setting: Setting, graph: wl.Graph) -> Contestant:
+def simulated(setting: Setting, graph: wl.Graph, replicates: int = LARGEST_BATCH) -> Contestant:
     """Calls of `simulate` without gaps, with its 200 records, from the start each time."""
     done = 0
 
     def run(hops: int) -> None:
         nonlocal done
-        steps = max(1, hops // LARGEST_BATCH)
+        steps = max(1, hops // replicates)
         wl.simulate(
             setting.objective, graph, setting.walk, steps=steps, update=setting.update,
-            replicates=LARGEST_BATCH, seed=SEED, gaps=False, cores=1, progress=False,
+            replicates=replicates, seed=SEED, gaps=False, cores=1, progress=False,
         )  # fmt: skip
-        done += steps * LARGEST_BATCH
+        done += steps * replicates
 
     return Contestant(run, lambda: done, share=10.0)  # long enough for its fixed costs to vanish
 

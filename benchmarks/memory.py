@@ -4,11 +4,12 @@
     python -m benchmarks.memory --quick   small sizes, few runs
 
 Hops: `Saga` beside `Sgd` on the same problem and graph, in batches of the sizes that `simulate`
-takes, turn by turn. Steps: the median of the hops after which ‖w − w*‖ stays below 1e-4 ‖w*‖, with
-the step that finds itself over the best constant of a grid with ratios of √2. Fits: the processor
-time of a `RandomWalkClassifier.fit`, with the drawing of its graph, that ends within 1e-6 of f*,
-over that of scikit-learn's LogisticRegression(solver="saga") on the same objective, each with the
-fewest passes over the rows of a grid with steps of a tenth.
+takes, turn by turn. Finito: calls of `simulate` on one core, with the walk Uniform. Steps: the
+median of the hops after which ‖w − w*‖ stays below 1e-4 ‖w*‖, with the step that finds itself over
+the best constant of a grid with ratios of √2. Fits: the processor time of a
+`RandomWalkClassifier.fit`, with the drawing of its graph, that ends within 1e-6 of f*, over that of
+scikit-learn's LogisticRegression(solver="saga") on the same objective, each with the fewest passes
+over the rows of a grid with steps of a tenth.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import walklearn as wl
-from benchmarks.hops import ONE_ROW, Size, make_setting
+from benchmarks.hops import ONE_ROW, Size, make_setting, simulated
 from benchmarks.measurement import Measurement, main
 from benchmarks.race import Contestant, race
 from benchmarks.same_work import advance, generators, streams_of
@@ -34,6 +35,7 @@ from walklearn.simulation.engines import COMPILED
 from walklearn.simulation.simulate import MAX_BATCH_NUMBERS
 from walklearn.visit import Setting
 
+IN_GROUPS, ALONE = 2.0, 3.0  # targets: a hop of Finito over that of Sgd
 WELL_MIXING, SLOW = 2.0, 3.0  # targets: hops over those of the best constant
 SCIKIT_LEARNS = 3.0  # target: time of a fit over that of scikit-learn's
 GAP, PENALTY, FEATURES = 1e-6, 1e-3, 20
@@ -70,6 +72,25 @@ def hop_rows(size: Size, target: float, rounds: int) -> Iterator[Measurement]:
         ratio = found[name] / found["Sgd"]
         what = f"a hop of {name} over Sgd's, {size}"
         yield Measurement(what, ratio, "times", most, note=note, own_time=found[name])
+
+
+def finito_rows(size: Size, rounds: int) -> Iterator[Measurement]:
+    setting, graph = make_setting(size)
+    setting = replace(setting, walk=wl.walks.Uniform())
+    updates: dict[str, Any] = {"Sgd": setting.update, "Finito": wl.updates.Finito()}
+    for replicates, target in ((LARGEST_BATCH, IN_GROUPS), (1, ALONE)):
+        found = race(
+            {
+                name: simulated(replace(setting, update=update), graph, replicates)
+                for name, update in updates.items()
+            },
+            size.hops // 10,
+            rounds,
+        )
+        what = f"a hop of Finito over Sgd's, {size}, replicates: {replicates}"
+        note = f"Sgd {found['Sgd']:.0f} ns"
+        ratio = found["Finito"] / found["Sgd"]
+        yield Measurement(what, ratio, "times", target, note=note, own_time=found["Finito"])
 
 
 def graphs(quick: bool) -> Iterator[tuple[str, wl.Graph, float, int]]:
@@ -182,6 +203,7 @@ def timed(quick: bool) -> Iterator[Measurement]:
     )
     for size, target in sizes:
         yield from hop_rows(size, target, rounds=2 if quick else 15)
+    yield from finito_rows(ONE_ROW[0 if quick else 1], rounds=2 if quick else 15)
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:

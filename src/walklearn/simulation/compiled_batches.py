@@ -73,15 +73,15 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         self._group = max(1, min(LARGEST_GROUP, GROUP_NUMBERS // problem.size))
         self._far = max(problem.row_bytes, graph.indices.nbytes) > CACHE_BYTES
         self._path = np.empty((0, 0), graph.indices.dtype)
-        self._state = self._first_state(np.stack([token.update["model"] for token in tokens]))
+        self._state = self._first_state([token.update for token in tokens])
 
-    def _first_state(self, models: Array) -> Any:
-        """Return the arrays of SGD."""
+    def _first_state(self, carried: list[Arrays]) -> Any:
+        """Return the arrays of SGD, from those that the tokens carry."""
         from walklearn.simulation.kernels.visits import sgd
 
-        problem, count = self.objective, len(models)
-        no_sum = np.zeros(problem.size)
-        sums = [start.token.update.get("weighted_sum", no_sum) for start in self.starts]
+        problem, count = self.objective, len(carried)
+        models, no_sum = np.stack([token["model"] for token in carried]), np.zeros(problem.size)
+        sums = [token.get("weighted_sum", no_sum) for token in carried]
         rows = int(np.diff(problem.offsets).max(initial=0))
         has_gaps = self.setting.walk.has_gap_weights
         if has_gaps:
@@ -128,18 +128,19 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         return np.asarray(sums + state.shares[:, None] * models)
 
     def _update_arrays(self, replicate: int) -> Arrays:
-        """Return the update's arrays on a token beside the model, as the reference has them."""
+        """Return the update's arrays on a token, as the reference has them."""
+        model = {"model": self.models[replicate, 0]}
         if not self._has_average:
-            return {}
+            return model
         step_size_sum = np.asarray(self._step_size_sum)
-        return {"weighted_sum": self._sums[replicate], "step_size_sum": step_size_sum}
+        return model | {"weighted_sum": self._sums[replicate], "step_size_sum": step_size_sum}
 
     @property
     def positions(self) -> list[Position]:
         """The tokens as the reference has them."""
         tokens, updates, setting = self._tokens, self.iterations, self.setting
         positions = []
-        for r, model in enumerate(self.models[:, 0]):
+        for r in range(len(self.streams)):
             known = {
                 "sender": np.asarray(tokens.previous[r] + 1),
                 "previous": np.asarray(tokens.previous[r]),
@@ -148,7 +149,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
             }
             specs = setting.token_specs[0]
             walk = conform(specs, {spec.name: known[spec.name] for spec in specs}, setting.walk)
-            token = Token(0, updates, updates, walk, {"model": model, **self._update_arrays(r)})
+            token = Token(0, updates, updates, walk, self._update_arrays(r))
             costs = int(self.messages[r]), int(self.questions[r]), int(self.arrivals[r])
             positions.append(Position(int(tokens.nodes[r]), token, *costs))
         return positions
@@ -196,7 +197,7 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         counts, size = (len(after), len(self.streams)), self.objective.size
         records = Records(
             after=np.array(after, dtype=np.int64),
-            models=np.empty((*counts, size), self._state.models.dtype),
+            models=np.empty((*counts, size), self.objective.dtype),
             sums=np.empty((*counts, size)),
             messages=np.empty(counts, dtype=np.int64),
             questions=np.empty(counts, dtype=np.int64),
@@ -280,13 +281,13 @@ class CompiledMemory(CompiledWalks):
     Nothing is averaged. Each node stores its slopes and the number of its last visit.
     """
 
-    def _first_state(self, models: Array) -> Any:
-        """Return the arrays of SAGA."""
+    def _first_state(self, carried: list[Arrays]) -> Any:
+        """Return the arrays of SAGA, from those that the tokens carry."""
         from walklearn.simulation.kernels.visits.saga import Saga
         from walklearn.simulation.kernels.visits.saga_rows import Space
 
         problem, update = self.objective, self.setting.update
-        carried = [start.token.update for start in self.starts]
+        models = np.stack([token["model"] for token in carried])
         tokens, nodes = len(models), problem.nodes
         self._by_factors = (
             kernel_inputs.has_one_row(problem, sparse=True)
@@ -335,6 +336,7 @@ class CompiledMemory(CompiledWalks):
     def _update_arrays(self, replicate: int) -> Arrays:
         state, sums = self._state, self._state.pairs[1::2] if self._by_factors else self._state.sums
         return {
+            "model": self.models[replicate, 0],
             "gradient_sum": sums.reshape(-1, self.objective.size)[replicate].copy(),
             **{name: np.asarray(getattr(state, name)[replicate]) for name in SCALARS},
             "collects": np.asarray(self._collects[replicate]),

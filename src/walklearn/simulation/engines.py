@@ -12,12 +12,15 @@ from walklearn.objectives.linear.losses import FunctionLoss, Softmax
 from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import ReferenceGossip, ReferenceWalks
 from walklearn.simulation.compiled_batches import CompiledGossip, CompiledMemory, CompiledWalks
+from walklearn.simulation.compiled_finito import CompiledFinito
 from walklearn.simulation.events import ReferenceTokens
 from walklearn.simulation.kernel_inputs import BUILT_IN, announce_compilation, rejection_of
 from walklearn.visit import Setting
 
 # By `Update.compiled`.
-COMPILED: dict[str | None, type[CompiledWalks]] = {"sgd": CompiledWalks, "saga": CompiledMemory}
+COMPILED: dict[str | None, type[CompiledWalks]] = {
+    "sgd": CompiledWalks, "saga": CompiledMemory, "finito": CompiledFinito,
+}  # fmt: skip
 # Methods of a problem that kernels replace. A subclass that overrides one has no kernel.
 _REPLACED = (
     "gradient", "value", "project", "row_gradients", "row_factor", "linear_rows", "local_value",
@@ -36,6 +39,8 @@ def batch_class_of(
     is_gossip, objective = isinstance(setting, GossipSetting), setting.objective
     if engine != "reference":
         part = uncompiled_part(setting)
+        if not is_gossip and setting.tokens > 1:
+            part = part or setting.update
         if part is None:
             announce_compilation(objective, progress)
             return CompiledGossip if is_gossip else COMPILED[setting.update.compiled]
@@ -65,6 +70,8 @@ def uncompiled_part(setting: Setting | GossipSetting) -> object:
         return objective.loss
     if type(objective.domain) not in (Ball, Box, Everywhere):
         return objective.domain
+    if setting.update.compiled == "finito" and objective.start.any():
+        return objective  # the kernel finds the start model as the projection of 0
     walks = [setting.walk] if isinstance(setting, Setting) else []
     for part in (*walks, setting.update, setting.privacy):
         if not part.is_compiled:

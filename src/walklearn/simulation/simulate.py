@@ -198,10 +198,11 @@ def _max_batch_size(runner: Runner) -> int:
     setting, nodes = runner.setting, runner.graph.node_count
     if not isinstance(setting, Setting):
         return 1
-    objective, numbers = setting.objective, 1
-    has_state = any(setting.node_specs(0)[:2])
-    if runner.owner == "node":
-        numbers = STREAM_NUMBERS * nodes
-    elif setting.walk.is_private or setting.walk.has_random_announcements or has_state:
-        numbers = max(nodes, objective.row_count if isinstance(objective, Problem) else 0)
+    objective, (walk_specs, update_specs, _) = setting.objective, setting.node_specs(0)
+    numbers = STREAM_NUMBERS * nodes if runner.owner == "node" else 1
+    has_state = bool(walk_specs or update_specs)
+    if setting.walk.is_private or setting.walk.has_random_announcements or has_state:
+        vectors = sum(spec.shape == (objective.size,) for spec in update_specs)
+        rows = objective.row_count if isinstance(objective, Problem) else 0
+        numbers = max(numbers, rows, nodes, nodes * vectors * objective.size)
     return max(1, min(LARGEST_BATCH, MAX_BATCH_NUMBERS // numbers))

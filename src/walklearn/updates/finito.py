@@ -100,12 +100,13 @@ class Finito(Update):
     >>> import walklearn as wl
     >>> X, y = wl.datasets.two_gaussians(20, dimension=3, variance=10.0, seed=1)
     >>> run = wl.simulate(wl.Problem(X, y, penalty=1.0), wl.graphs.ring(20), "simple",
-    ...                   update=wl.updates.Finito(), steps=4000, seed=1, engine="reference")
+    ...                   update=wl.updates.Finito(), steps=4000, seed=1)
     >>> bool(run.distance[0, -1] < 1e-6), run.message_bytes
     (True, 104)
     """
 
     name: ClassVar[str] = "finito"
+    compiled: ClassVar[str | None] = "finito"
     converges: ClassVar[bool] = True
     shares_sum: ClassVar[bool] = True
     token_disclosure: ClassVar[str] = (

@@ -106,8 +106,8 @@ def _value_along(data, state, b, i, k, step_length):
 
 
 @inlined
-def _search(data, state, b, i, k, curvature):
-    """Return L̂, doubled until the rows do not contradict it."""
+def find_along(data, state, b, i, k):
+    """Compute the scores of the gradient; return its squared norm and the value of the rows."""
     first, count, sample_size, _ = rows_of(data, i)
     outputs, space, squared_norm = U(outputs_of(data.loss)), state.space, 0.0
     for a in range(size_of(data)):
@@ -115,7 +115,12 @@ def _search(data, state, b, i, k, curvature):
     for step in range(sample_size):
         row = row_at(first, count, sample_size, step, state.draws, b, k)
         set_scores(data, row, 1.0, space.gradient, U(0), space.along, U(step) * outputs)
-    value = _value_along(data, state, b, i, k, 0.0)
+    return squared_norm, _value_along(data, state, b, i, k, 0.0)
+
+
+@inlined
+def raise_by_rows(data, state, b, i, k, curvature, squared_norm, value):
+    """Return L̂, doubled until the rows do not contradict it."""
     if 0.0 < squared_norm < np.inf and value > 0.0:
         if curvature == 0.0:
             curvature = squared_norm / (2.0 * value)
@@ -169,7 +174,8 @@ def visit(data, state, b, i, j, k, carry):
             curvature, n, ages, squared_ages, nodes, count, sample_size
         )
         if curvature < bound:
-            curvature = _search(data, state, b, i, k, curvature)
+            squared_norm, value = find_along(data, state, b, i, k)
+            curvature = raise_by_rows(data, state, b, i, k, curvature, squared_norm, value)
         gamma = step_size(step_factor, curvature + data.penalty)
     if n < state.wait[b]:
         gamma = 0.0
