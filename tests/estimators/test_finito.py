@@ -13,8 +13,6 @@ import walklearn as wl
 from tests.estimators.cases import CANCER
 from walklearn import RandomWalkClassifier, RandomWalkRegressor, graphs, losses, updates, walks
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has no kernel")
-
 FINITO: dict[str, Any] = {"update": "finito", "walk": walks.OldestFirst(), "random_state": 0}
 
 

@@ -137,12 +137,15 @@ class OwnStart(Problem):
     start = np.full(4, 0.3)  # type: ignore[assignment]
 
 
-def test_another_start_model_has_no_kernel() -> None:
-    """Kernels find the start model as the projection of 0."""
-    problem = make_problem()
-    own = OwnStart(problem.X, problem.y, penalty=0.5)
-    with pytest.warns(UserWarning, match="has no kernel"):
-        assert batch_class_of(Setting(own, walks.Simple(), Finito())) is ReferenceWalks
+@pytest.mark.parametrize("rows", [{}, {"rows": 40, "aggregate": "mean"}])
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_another_start_model(domain: Any, rows: Any) -> None:
+    """A relay, or all nodes of a continued fit, are visited while w is the start model."""
+    problem = make_problem(domain=domain, **rows)
+    assert_same(problem, update=Finito(estimates_gradient=True).starting_from(np.full(4, 0.3)))
+    zeros = np.where(np.arange(len(problem.y))[:, None] % 2, problem.X, 0.0)
+    owners = problem.node_of_row
+    assert_same(OwnStart(zeros, problem.y, penalty=0.5, node_of_row=owners, domain=domain))
 
 
 @njit

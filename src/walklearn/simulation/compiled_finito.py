@@ -18,7 +18,7 @@ class CompiledFinito(CompiledWalks):
 
     def _first_state(self, carried: list[Arrays]) -> Any:
         """Return the arrays of Finito, from those that the tokens carry."""
-        from walklearn.simulation.kernels.visits.finito import NUMBERS, SIGMA, Finito
+        from walklearn.simulation.kernels.visits.finito import NUMBERS, SCORE, SIGMA, Finito
         from walklearn.simulation.kernels.visits.finito_rows import Space
 
         problem = self.objective
@@ -31,6 +31,11 @@ class CompiledFinito(CompiledWalks):
         self._versions -= self.iterations
         numbers = np.zeros((nodes, int(NUMBERS)))
         numbers[:, int(SIGMA)] = -1.0
+        start = self.setting.update.start
+        min_count = 0.0 if start is None else problem.nodes
+        start = problem.project(problem.start if start is None else start)
+        if self._one_row and start.any():
+            numbers[:, int(SCORE)] = np.tile(problem.X @ start, len(carried))
         scores = int(np.diff(problem.offsets).max(initial=0)) * problem.outputs
         moves = {name: np.array([t[name] for t in carried]) for name in RecentMoves._fields}
         return Finito(
@@ -41,7 +46,8 @@ class CompiledFinito(CompiledWalks):
             sigmas=sigmas,
             counts=counts,
             **moves,
-            z=np.zeros(nodes * size),
+            min_count=float(min_count),
+            z=np.tile(start, nodes),
             g=np.zeros(0 if self._one_row else nodes * size),
             numbers=numbers.reshape(-1),
             squares=problem.row_squares,
@@ -54,7 +60,10 @@ class CompiledFinito(CompiledWalks):
         """w of each token."""
         state, problem = self._state, self.objective
         sums = state.sums.reshape(len(self.streams), -1)
-        return _models(problem, sums, state.sigmas, state.counts)[:, None]
+        models = _models(problem, sums, state.sigmas, state.counts)
+        waits = (state.counts < state.min_count) | (state.sigmas <= 0.0)
+        starts = state.z.reshape(len(models), problem.nodes, -1)[:, 0]
+        return np.where(waits[:, None], starts, models)[:, None]
 
     def _update_arrays(self, replicate: int) -> Arrays:
         state, size = self._state, self.objective.size

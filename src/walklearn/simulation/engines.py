@@ -70,8 +70,6 @@ def uncompiled_part(setting: Setting | GossipSetting) -> object:
         return objective.loss
     if type(objective.domain) not in (Ball, Box, Everywhere):
         return objective.domain
-    if setting.update.compiled == "finito" and objective.start.any():
-        return objective  # the kernel finds the start model as the projection of 0
     walks = [setting.walk] if isinstance(setting, Setting) else []
     for part in (*walks, setting.update, setting.privacy):
         if not part.is_compiled:

@@ -161,11 +161,6 @@ class Finito(Update):
         """
         return self.bound(start=model)
 
-    @property
-    def is_compiled(self) -> bool:
-        """True if a kernel does exactly what `visit` does; kernels start from zeros."""
-        return super().is_compiled and self.start is None
-
     def model(self, objective: Any, token: Arrays) -> Array:
         """Return the minimiser of the sum that the token knows."""
         return self._minimiser(objective, token["sums"].sum(axis=0))

@@ -48,6 +48,7 @@ class Finito(NamedTuple):
     since: Array
     z: Array  # z of each node, (tokens · nodes · size,)
     g: Array  # its gradient there; empty for one row per node
+    min_count: float  # n from which w is the minimiser; until then w and all z are the start model
     numbers: Array  # score, slope, σ and L of each node, (tokens · nodes · 4,)
     squares: Array  # ‖x‖² of each row
     draws: Array  # (tokens, visits, 0)
@@ -67,8 +68,14 @@ def end(state, b, carry):
 
 
 @helper
+def waits(state, sigma, n):
+    """Return True while w is the start model, for n nodes in the sum."""
+    return n < state.min_count or not sigma > 0.0
+
+
+@helper
 def inverse_of(sigma, penalty, n):
-    """Return 1/D; 0 while no node has curvature, since w is then the projection of 0."""
+    """Return 1/D, or 0 while no node has curvature."""
     return 1.0 / (sigma + penalty * n) if sigma > 0.0 else 0.0
 
 
@@ -84,11 +91,13 @@ def copy(data, state, b, records, record):
     """Copy the model."""
     size, has_box = size_of(data), data.low > -np.inf
     factor = model_factor(data, state.sigmas[b], state.counts[b], state.squared_norms[b])
+    is_start = waits(state, state.sigmas[b], state.counts[b])
+    first_z = b * size * U(data.offsets.size - 1)
     for a in range(size):
         w = factor * state.sums[b * size + U(a)]
         if has_box:
             w = min(max(w, data.low), data.high)
-        records.models[record, b, a] = w
+        records.models[record, b, a] = state.z[first_z + U(a)] if is_start else w
 
 
 @inlined
@@ -175,6 +184,7 @@ def visit(data, state, b, i, j, k, carry):
     old_score, old_slope = state.numbers[index + SCORE], state.numbers[index + SLOPE]
     old_sigma, smoothness = state.numbers[index + SIGMA], state.numbers[index + SMOOTHNESS]
     share, is_first, squared_length = 1.0, old_sigma < 0.0, 0.0
+    is_start = waits(state, total, n)
     if is_first:
         old_sigma = 0.0
         n += 1.0
@@ -182,6 +192,8 @@ def visit(data, state, b, i, j, k, carry):
     if not is_first:
         share = share_of_way(state, b, data.penalty, total, n, smoothness)
         squared_length = share * share * _distance(data, state, b * size, z_offset, factor)
+    if is_start:
+        share = squared_length = 0.0
     move = share * (factor * score - old_score)
     new_score, target, weight = old_score + move, data.targets[i], data.weights[i]
     slope = slope_of(data.loss, new_score, target)

@@ -22,6 +22,7 @@ from walklearn.simulation.kernels.visits.finito import (
     model_factor,
     share_of_way,
     sigma_of,
+    waits,
 )
 from walklearn.simulation.kernels.visits.saga_rows import find_along, raise_by_rows
 
@@ -101,12 +102,14 @@ def visit(data, state, b, i, j, k, carry):
     node = b * U(data.offsets.size - 1) + i
     index, z_offset, offset = NUMBERS * node, node * size_of(data), b * size_of(data)
     old_sigma, smoothness = state.numbers[index + SIGMA], state.numbers[index + SMOOTHNESS]
-    is_first = old_sigma < 0.0
+    is_first, is_start = old_sigma < 0.0, waits(state, total, n)
     if is_first:
         old_sigma = 0.0
         n += 1.0
     factor = model_factor(data, total, n, squared_norm)
     share = 1.0 if is_first else share_of_way(state, b, data.penalty, total, n, smoothness)
+    if is_start:
+        share = 0.0
     squared_length = _move(data, state, offset, z_offset, factor, share)
     _find_gradient(data, state, i, z_offset)
     change = _change_of_gradient(data, state, z_offset)
