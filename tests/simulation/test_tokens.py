@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import walklearn as wl
+from tests.golden import cases
 from tests.golden.cases import GRAPH, problem_of
+from tests.simulation.test_equivalence import assert_same, make_problem
 from walklearn import walks
 from walklearn.simulation.batches import ReferenceWalks, Schedule
 from walklearn.simulation.events import ReferenceTokens
@@ -31,8 +33,9 @@ class Opposite(wl.Walk):
 
 def run(walk: Any = "oldest-first", graph: wl.Graph = GRAPH, **options: Any) -> wl.Trace:
     defaults: dict[str, Any] = {"update": Finito(), "tokens": 4, "steps": 400, "seed": 5}
+    defaults["engine"] = "reference" if isinstance(walk, Opposite) else "compiled"
     problem = options.pop("problem", problem_of())
-    return wl.simulate(problem, graph, walk, engine="reference", **{**defaults, **options})
+    return wl.simulate(problem, graph, walk, **{**defaults, **options})
 
 
 def batch_of(tokens: int, walk: Any, updates: int = 400, replicates: int = 1) -> ReferenceTokens:
@@ -77,9 +80,54 @@ def test_one_token_of_several_is_one_token(walk: Any) -> None:
     np.testing.assert_array_equal(several.visits, one.visits)
 
 
+@pytest.mark.parametrize(
+    "walk",
+    [walks.OldestFirst(), walks.Tour(), walks.Jumping(), walks.HistoryDriven()],
+    ids=repr,
+)
+def test_both_engines_move_tokens_alike(walk: Any) -> None:
+    """Tokens wait for each other, and 0.3 and 0.7 are rounded."""
+    options: dict[str, Any] = {"update": Finito(), "tokens": 4, "steps": 301}
+    assert_same(problem_of(), walk, 1e-10, **options)
+    assert_same(problem_of(), walk, 1e-10, **options, streams="node", hop_time=0.7)
+
+
+def test_a_token_has_the_start_model_until_it_knows_a_curvature() -> None:
+    """Nodes with rows are in the sum of token 0 while other tokens have met relays only."""
+
+    class Displaced(wl.Problem):
+        @property
+        def start(self) -> Any:
+            return np.full(4, 0.2)
+
+    problem = Displaced(np.eye(4), [1.0, -1.0, 1.0, 1.0], penalty=0.3, domain=wl.domains.Ball(1.0),
+                        node_of_row=[0, 3, 3, 7], nodes=12, empty_nodes="relay")  # fmt: skip
+    options: dict[str, Any] = {"records": np.arange(1, 100), "replicates": 9, "tokens": 3}
+    walk = walks.Uniform(laziness=0.9)
+    assert_same(problem, walk, 1e-9, update=Finito(), steps=100, **options)
+
+
+@pytest.mark.parametrize(
+    ("problem", "graph"),
+    [
+        (problem_of(rows=40, domain="box"), GRAPH),
+        (problem_of("softmax", rows=30), GRAPH),
+        (problem_of(rows=40, columns=9, is_sparse=True), GRAPH),
+        (cases.relays(), GRAPH),
+        (make_problem(columns=50), wl.graphs.ring(12)),
+        (cases.rows_on_a_ring(), wl.graphs.ring(60)),
+    ],
+    ids=["box", "softmax", "sparse", "relays", "columns", "ring"],
+)
+def test_both_engines_share_the_sum_of_any_rows(problem: Any, graph: Any) -> None:
+    walk, estimates = walks.OldestFirst(), Finito(estimates_gradient=True)
+    assert_same(problem, walk, 1e-9, graph, update=Finito(), tokens=3, steps=500)
+    assert_same(problem, walk, 1e-9, graph, update=estimates, tokens=3, steps=100)
+
+
 @pytest.mark.parametrize("walk", WALKS, ids=repr)
 def test_tokens_of_every_walk_end_at_the_minimiser(walk: Any) -> None:
-    trace = run(walk, steps=2000, visit_time=0.5)
+    trace = run(walk, steps=2000, visit_time=0.5, engine="reference")
     assert trace.distance[0, -1] < 1e-7
     assert (np.diff(trace.time[0]) >= 0).all()
 
@@ -143,7 +191,7 @@ def test_errors_are_those_of_the_worst_token() -> None:
             return {"first": float(w[0])}
 
     problem = Scored(problem_of().X, problem_of().y, penalty=0.5)
-    trace = run(problem=problem, steps=40, records=[40], seed=ROOT)
+    trace = run(problem=problem, steps=40, records=[40], seed=ROOT, engine="reference")
     setting = replace(batch_of(4, walks.OldestFirst(), 40).setting, objective=problem)
     streams = [generators(replicate_seed(ROOT, 0), None, 4)]
     batch = ReferenceTokens(setting, GRAPH, streams, schedule=Schedule(updates=40))
@@ -160,24 +208,27 @@ def test_errors_are_those_of_the_worst_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "graph",
+    ("graph", "gain"),
     [
-        wl.graphs.erdos_renyi(100, 0.3, seed=1, connected="retry"),
-        wl.graphs.ring(100),
-        wl.graphs.barabasi_albert(100, 3, seed=1),
+        (wl.graphs.erdos_renyi(100, 0.3, seed=1, connected="retry"), 1.8),
+        (wl.graphs.ring(100), 1.3),
+        (wl.graphs.barabasi_albert(100, 3, seed=1), 1.8),
     ],
     ids=["erdos_renyi", "ring", "barabasi_albert"],
 )
-def test_four_tokens_are_faster_than_one(graph: wl.Graph) -> None:
-    """To a relative error of 1e-6: 2.2, 2.0 and 2.1 times in medians of 5 draws."""
+def test_four_tokens_are_faster_than_one(graph: wl.Graph, gain: float) -> None:
+    """To a relative error of 1e-6: 2.3, 1.6 and 2.4 times in medians of 40 runs.
+
+    On a ring tokens keep their directions, and times are 814 to 2,974 hops for four.
+    """
     X, y = wl.datasets.two_gaussians(100, dimension=10, variance=10.0, seed=1)
     problem = wl.Problem(X, y, penalty=1.0)
     times = []
     for tokens in (1, 4):
-        steps = 1500 * tokens + 1500
+        steps = 3000 * tokens
         trace = run(graph=graph, problem=problem, tokens=tokens, steps=steps, gaps=False,
-                    records=np.arange(20, steps, 20))  # fmt: skip
-        reached = trace.distance[0] <= 1e-6 * np.linalg.norm(problem.optimum())
-        assert reached[-1]
-        times.append(trace.time[0, reached.argmax()])
-    assert times[0] >= 1.5 * times[1]
+                    replicates=21, records=np.arange(20, steps, 20))  # fmt: skip
+        reached = trace.distance <= 1e-6 * np.linalg.norm(problem.optimum())
+        assert reached[:, -1].all()
+        times.append(np.median(trace.time[range(21), reached.argmax(axis=1)]))
+    assert times[0] >= gain * times[1]

@@ -48,6 +48,10 @@ class Schedule(NamedTuple):
         """Return the time of this many messages and updates, one after another."""
         return self.hop * messages + self.visit * updates
 
+    def share(self, slot: int, tokens: int) -> int:
+        """Return the updates of one token: ⌊updates/m⌋, the first (updates mod m) one more."""
+        return self.updates // tokens + (slot < self.updates % tokens)
+
 
 class Position(NamedTuple):
     """A token between two visits: its node and its costs so far. Questions count as messages.

@@ -54,7 +54,8 @@ class CompiledWalks(CompiledBatch, WalkBatch):
         tokens = [start.token for start in self.starts]
         # One line of scores and weights if all replicates share them.
         shared = all(each is setting for each in self.settings)
-        self._walks = [each.walk for each in (self.settings[:1] if shared else self.settings)]
+        own = np.repeat(np.arange(len(self.settings)), setting.tokens)  # one line for each token
+        self._walks = [self.settings[r].walk for r in ([0] if shared else own)]
         self._hops = kernel_inputs.hops_of(self._walks, graph, problem, self.starts)
         self._node_streams = kernel_inputs.node_streams_of(self.streams, problem.nodes)
         self._one_row = not setting.privacy.adds_noise and kernel_inputs.has_one_row(problem)

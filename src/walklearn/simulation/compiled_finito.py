@@ -60,7 +60,7 @@ class CompiledFinito(CompiledWalks):
         """w of each token."""
         state, problem = self._state, self.objective
         sums = state.sums.reshape(len(self.streams), -1)
-        models = _models(problem, sums, state.sigmas, state.counts)
+        models = models_of(problem, sums, state.sigmas, state.counts)
         waits = (state.counts < state.min_count) | (state.sigmas <= 0.0)
         starts = state.z.reshape(len(models), problem.nodes, -1)[:, 0]
         return np.where(waits[:, None], starts, models)[:, None]
@@ -93,7 +93,7 @@ class CompiledFinito(CompiledWalks):
             finito_rows.far_rows(*along)
 
 
-def _models(problem: Problem, sums: Array, sigmas: Array, counts: Array) -> Array:
+def models_of(problem: Problem, sums: Array, sigmas: Array, counts: Array) -> Array:
     """Return the minimisers of sums, one line each."""
     curvatures = sigmas + problem.penalty * counts
     factors = np.where(sigmas > 0, 1.0 / np.where(sigmas > 0, curvatures, 1.0), 0.0)

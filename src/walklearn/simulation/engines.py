@@ -13,6 +13,7 @@ from walklearn.simulation.averaging import GossipSetting
 from walklearn.simulation.batches import ReferenceGossip, ReferenceWalks
 from walklearn.simulation.compiled_batches import CompiledGossip, CompiledMemory, CompiledWalks
 from walklearn.simulation.compiled_finito import CompiledFinito
+from walklearn.simulation.compiled_tokens import CompiledTokens
 from walklearn.simulation.events import ReferenceTokens
 from walklearn.simulation.kernel_inputs import BUILT_IN, announce_compilation, rejection_of
 from walklearn.visit import Setting
@@ -21,6 +22,7 @@ from walklearn.visit import Setting
 COMPILED: dict[str | None, type[CompiledWalks]] = {
     "sgd": CompiledWalks, "saga": CompiledMemory, "finito": CompiledFinito,
 }  # fmt: skip
+SEVERAL_TOKENS: dict[str | None, type[CompiledWalks]] = {"finito": CompiledTokens}
 # Methods of a problem that kernels replace. A subclass that overrides one has no kernel.
 _REPLACED = (
     "gradient", "value", "project", "row_gradients", "row_factor", "linear_rows", "local_value",
@@ -39,11 +41,10 @@ def batch_class_of(
     is_gossip, objective = isinstance(setting, GossipSetting), setting.objective
     if engine != "reference":
         part = uncompiled_part(setting)
-        if not is_gossip and setting.tokens > 1:
-            part = part or setting.update
         if part is None:
             announce_compilation(objective, progress)
-            return CompiledGossip if is_gossip else COMPILED[setting.update.compiled]
+            classes = SEVERAL_TOKENS if setting.tokens > 1 else COMPILED
+            return CompiledGossip if is_gossip else classes[setting.update.compiled]
         rejection = rejection_of(part)
         reason = f"Numba rejects {part!r} ({rejection})" if rejection else f"{part!r} has no kernel"
         if engine == "compiled":
@@ -74,6 +75,6 @@ def uncompiled_part(setting: Setting | GossipSetting) -> object:
     for part in (*walks, setting.update, setting.privacy):
         if not part.is_compiled:
             return part
-    if setting.tokens > 1:
+    if setting.tokens > 1 and setting.update.compiled not in SEVERAL_TOKENS:
         return setting.update
     return objective.loss if rejection_of(objective.loss) else None

@@ -35,13 +35,13 @@ from walklearn.visit import NodeState, Walker
 class Events:
     """The order of the updates of several tokens, and their times.
 
-    Token v makes ⌊updates/m⌋ updates, the first (updates mod m) tokens one more, and then stops.
+    A token stops after its share of the updates (`Schedule.share`).
     """
 
     def __init__(self, nodes: Sequence[int], schedule: Schedule) -> None:
-        tokens, updates = len(nodes), schedule.updates
+        tokens = len(nodes)
         self._schedule, self._nodes = schedule, list(nodes)
-        self._left = [updates // tokens + (slot < updates % tokens) for slot in range(tokens)]
+        self._left = [schedule.share(slot, tokens) for slot in range(tokens)]
         self._free: dict[int, float] = {}  # the end of the last update at each node
         self._is_waiting = [True] * tokens  # and not updating
         self._queue = [(0.0, slot) for slot in range(tokens) if self._left[slot]]

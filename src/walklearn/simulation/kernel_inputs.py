@@ -130,6 +130,12 @@ def node_streams_of(streams: Sequence[Streams], nodes: int) -> Array:
     return np.array(states, dtype=np.uint64).reshape(len(node_streams), nodes, 4)
 
 
+def token_streams_of(streams: Sequence[Streams], tokens: int) -> Array:
+    """Return the state of each token's stream, (replicates, tokens, 4); see `node_streams_of`."""
+    states = [[_pcg64_state(each.of(0, slot).walk) for slot in range(tokens)] for each in streams]
+    return np.array(states, dtype=np.uint64)
+
+
 def _pcg64_state(generator: np.random.Generator) -> list[int]:
     """State and increment, each as a high and a low half."""
     state = generator.bit_generator.state["state"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -202,7 +203,8 @@ def _max_batch_size(runner: Runner) -> int:
     numbers = STREAM_NUMBERS * nodes if runner.owner == "node" else 1
     has_state = bool(walk_specs or update_specs)
     if setting.walk.is_private or setting.walk.has_random_announcements or has_state:
-        vectors = sum(spec.shape == (objective.size,) for spec in update_specs)
+        vectors = [spec for spec in update_specs if spec.shape[-1:] >= (objective.size,)]
+        per_node = sum(math.prod(spec.shape) for spec in vectors)
         rows = objective.row_count if isinstance(objective, Problem) else 0
-        numbers = max(numbers, rows, nodes, nodes * vectors * objective.size)
+        numbers = max(numbers, rows, nodes, nodes * per_node)
     return max(1, min(LARGEST_BATCH, MAX_BATCH_NUMBERS // numbers))

@@ -7,14 +7,14 @@ the target becomes μ_i (x_i / μ_i)^(−α) (HDT-MCMC, ICML 2025):
 
 The stationary distribution stays μ, and the variance of averages over visits falls like
 1 / (2α + 1). The holder has to ask the proposed neighbour for its count: a question and an answer,
-each counted as a message. Visits of all tokens count.
+each counted as a message. A node counts the visits of each token apart.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from walklearn.arrays import Arrays, ArraySpec, Specs, Vector
+from walklearn.arrays import Arrays, ArraySpec, Specs, Vector, with_entry
 from walklearn.checks import check_number
 from walklearn.walks.composed import ComposedWalk
 from walklearn.walks.metropolis import Metropolis, propose
@@ -56,20 +56,21 @@ class HistoryDriven(ComposedWalk):
         check_number("alpha", self.alpha, minimum=0.0)
 
     def node_arrays(self, tokens: int) -> Specs:
-        """The number of earlier visits to the node, and the arrays of the inner walk."""
-        return (*super().node_arrays(tokens), ArraySpec("visits", (), "<i8"))
+        """The earlier visits of each token to the node, and the arrays of the inner walk."""
+        return (*super().node_arrays(tokens), ArraySpec("visits", (tokens,), "<i8"))
 
     def hop(self, view: View, token: Arrays, state: Arrays, draws: Vector) -> Hop:
         """Ask the proposed neighbour for its count; accept by the counts and scores of both."""
-        base = self.walk
+        base, slot = self.walk, view.slot
         token, state = base.count_visit(view, token, state)
-        state = {**state, "visits": state["visits"] + 1}
+        visits = int(state["visits"][slot]) + 1
+        state = {**state, "visits": with_entry(state["visits"], slot, visits)}
         proposal = propose(draws[0], len(view.neighbours), base.laziness)
         if proposal is None:
             return Hop(view.node, 0, token, state)
         index, threshold = proposal
         j = int(view.neighbours[index])
-        visits, other_visits = int(state["visits"]) + 1, int(view.ask(j)["visits"]) + 1
+        visits, other_visits = visits + 1, int(view.ask(j)["visits"][slot]) + 1
         score, other_score = view.own_announcement[0], view.announced[index][0]
         degree, other_degree = len(view.neighbours), len(view.neighbours_of(j))
         # (x_i / μ_i) / (x_j / μ_j), where μ = score · degree

@@ -31,6 +31,8 @@ _OPTIONS: dict[str, Any] = {
 helper: Callable[..., Any] = njit(**_OPTIONS)
 #: A helper whose roundings stay as written, except for fused products.
 exact_helper: Callable[..., Any] = njit(**{**_OPTIONS, "fastmath": {"contract", "nsz"}})
+#: A helper whose roundings stay as written.
+plain_helper: Callable[..., Any] = njit(**{**_OPTIONS, "fastmath": False})
 #: A user's function of numbers: its roundings stay as written, too.
 user_function: Callable[..., Any] = njit(
     **{**_OPTIONS, "fastmath": {"contract", "nsz"}}, forceinline=True

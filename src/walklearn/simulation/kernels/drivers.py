@@ -13,8 +13,9 @@ passes it on as part of `carry`. `data` is the problem, `state` the arrays of th
 
 `near` is for rows in the cache: the processor overlaps the next hop with the update. In
 `near_in_turns` the tokens of a group take turns, because a long row takes longer than a hop. `far`
-follows paths from `find_paths`, which do not depend on the model, and prefetches rows. Nothing in
-this package raises: arguments are checked before.
+follows paths from `find_paths`, which do not depend on the model, and prefetches rows. `events` is
+for several tokens in one network (`kernels.events`). Nothing in this package raises: arguments are
+checked before.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def _draw(draws, b, i, k):
 
 
 @inlined
-def _is_due(records, record, visits):
+def is_due(records, record, visits):
+    """Return True if the next record is after this number of visits of the call."""
     return record < records.after.size and records.after[record] == visits
 
 
@@ -98,7 +100,7 @@ def near(begin, visit, end, copy, walk, tokens, draws, data, state, records):
             carry = visit(data, state, b, i, j, k, carry)
             previous = i if j != i else previous
             i = j
-            if _is_due(records, record, t + 1):
+            if is_due(records, record, t + 1):
                 tokens.messages[b], tokens.questions[b] = messages, questions
                 tokens.arrivals[b] = arrival
                 _record_counts(tokens, b, records, record)
@@ -119,7 +121,7 @@ def near_in_turns(begin, visit, end, copy, walk, tokens, draws, data, state, rec
         last, record = min(count, first + group), 0
         for t in range(draws.uniforms.shape[1]):
             k = U(t)
-            if _is_due(records, record, t + 1) or t + 1 == draws.uniforms.shape[1]:
+            if is_due(records, record, t + 1) or t + 1 == draws.uniforms.shape[1]:
                 for token in range(first, last):
                     tokens.arrivals[U(token)] = tokens.messages[U(token)]
             for token in range(first, last):
@@ -136,7 +138,7 @@ def near_in_turns(begin, visit, end, copy, walk, tokens, draws, data, state, rec
                 # Written last: before the row is read, these two take 7 of 45 ns.
                 tokens.previous[b] = i if j != i else U(tokens.previous[b])
                 tokens.nodes[b] = j
-            if _is_due(records, record, t + 1):
+            if is_due(records, record, t + 1):
                 for token in range(first, last):
                     _record_counts(tokens, U(token), records, record)
                     copy(data, state, U(token), records, record)
@@ -159,7 +161,7 @@ def far(begin, visit, end, copy, fetch, path, visits, data, state, records, grou
                 fetch(data, state, path, b, k, later)
                 visits[i] += 1
                 end(state, b, visit(data, state, b, i, j, k, begin(state, b)))
-            if _is_due(records, record, t + 1):
+            if is_due(records, record, t + 1):
                 for token in range(first, last):
                     copy(data, state, U(token), records, record)
                 record += 1
@@ -206,7 +208,7 @@ def find_paths(walk, tokens, draws, records, path, proposals, far):
                     tokens.previous[b] = i
                 tokens.nodes[b] = j
                 path[b, k + U(1)] = j
-            if _is_due(records, record, t + 1):
+            if is_due(records, record, t + 1):
                 for token in range(first, last):
                     _record_counts(tokens, U(token), records, record)
                 record += 1
