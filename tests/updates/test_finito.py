@@ -271,6 +271,13 @@ def test_the_guard_raises_theta_if_moves_grow_or_stop_to_shrink() -> None:
     assert moves.theta == 0.5
 
 
+def test_moves_are_recent_for_a_cover_by_all_tokens() -> None:
+    """m tokens visit n nodes together, so each keeps 1 − m/n of its sums at a visit."""
+    for tokens, keep in ((1, 0.8), (4, 0.2), (5, 0.0), (16, 0.0)):
+        moves = RecentMoves(p=3.0, q=2.0).after(5.0, np.ones(2), np.full(2, 2.0), tokens=tokens)
+        np.testing.assert_allclose((moves.p, moves.q), (keep * 3.0 + 4.0, keep * 2.0 + 2.0))
+
+
 def test_the_fixed_point_holds_for_all_curvatures() -> None:
     """If all z_i are w*, w is w*, whatever the σ_i, and a visit leaves it there."""
     problem, generator = make_problem(domain=wl.domains.Ball(0.2)), np.random.default_rng(2)

@@ -16,10 +16,10 @@ S = Σ_v S_v. A holder of S_u has also every sum that u had at that version. So 
 of one contribution each, possibly an older one.
 
 **Curvature.** σ_i = max(L_i/(νn), p/(ρq)) has two parts. L_i is the smoothness of φ_i, by a line
-search at each visit (`line_search`). p/q is the curvature of the sum along recent moves. It rises
-if w overshoots periodically, and the second part damps that. A heavy node, with L_i beyond D, would
-feed its own error back, so its z_i moves by D/(D + θL_i) of the way only. θ doubles if moves grow,
-or set no new minimum for 100 covers.
+search at each visit (`line_search`). p/q is the curvature of the sum along recent moves, those of
+about n visits by all tokens together. It rises if w overshoots periodically, and the second part
+damps that. A heavy node, with L_i beyond D, would feed its own error back, so its z_i moves by
+D/(D + θL_i) of the way only. θ doubles if moves grow, or set no new minimum for 100 covers.
 
 Steps are about n times as long as those that are proven to converge. (Finito: Defazio, Domke &
 Caetano, 2014. MISO: Mairal, 2015. Double incremental aggregated gradient: Mokhtari, Gürbüzbalaban &
@@ -67,15 +67,19 @@ class RecentMoves(NamedTuple):
         """The curvature p/q along recent moves, 0 before the first move."""
         return self.p / self.q if self.q > 0 else 0.0
 
-    def after(self, n: float, move: Array, change: Array, is_first: bool = False) -> RecentMoves:
+    def after(
+        self, n: float, move: Array, change: Array, is_first: bool = False, tokens: int = 1
+    ) -> RecentMoves:
         """Return the statistics after z_i moved and g_i changed, with n nodes in the sum.
 
-        The first visit to a node is no move, because it had no z_i.
+        The first visit to a node is no move, because it had no z_i. Moves are recent for about as
+        long as all tokens together take for n visits.
         """
         p, q, theta, q_min, age, n_last, since = self
         if not is_first:
-            p = (1 - 1 / n) * p + float(move @ change)
-            q = (1 - 1 / n) * q + float(move @ move)
+            keep = max(0.0, 1 - tokens / n)
+            p = keep * p + float(move @ change)
+            q = keep * q + float(move @ move)
         since = since + 1 if n == n_last else 0.0
         if since >= WAIT_COVERS * n and q > 0:  # the guard: has the walk stopped making progress?
             q_min, age = (q, 0.0) if q < q_min else (q_min, age + 1)
@@ -191,7 +195,7 @@ class Finito(Update):
         share = min(MAX_SHARE, D / (D + moves.theta * L_i)) if D > 0 else MAX_SHARE
         z = old_z + share * (w - old_z)
         g = context.gradient(z)
-        moves = moves.after(n, z - old_z, g - old_g, is_first)
+        moves = moves.after(n, z - old_z, g - old_g, is_first, len(shared["versions"]))
 
         def value_at(w: Array) -> float:
             return float(objective.local_value(context.node, w))
