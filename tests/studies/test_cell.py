@@ -12,7 +12,7 @@ from tests.studies.examples import GOSSIP, INFEASIBLE, PRIVATE, SMALL, TUNED, ce
 from walklearn.privacy import calibrate
 from walklearn.simulation.trace_files import ERRORS
 from walklearn.streams import generators, replicate_seed
-from walklearn.studies import CellResult, run_cell
+from walklearn.studies import CellResult, Study, StudyError, run_cell
 from walklearn.studies.cell import CellError
 from walklearn.studies.cell_runs import Tuning, choose_candidate, run_instances, tuning_errors
 from walklearn.studies.instances import RUN, WALK, draw_instance, stream
@@ -69,6 +69,25 @@ def test_gaps_of_gossip_over_some_nodes() -> None:
     assert np.array_equal(every["distance"], some["distance"])
     assert not np.array_equal(every["gap"], some["gap"])
     assert np.array_equal(every["gap"], nine["gap"])
+
+
+def test_several_tokens_share_the_updates_and_save_time() -> None:
+    finito = '[methods.finito]\nwalk = "oldest-first"\nupdate = "finito"\n'
+    one, four = (
+        run_cell(cell(SMALL + finito + more, method="finito")).records
+        for more in ("", "tokens = 4\n")
+    )
+    last = one["updates"] == 200
+    assert np.array_equal(one["updates"], four["updates"])
+    assert set(one["time"][last]) == {199.0}
+    assert set(four["time"][last]) == {49.0}
+
+
+@pytest.mark.parametrize("table", ['walk = "simple"\nupdate = "saga"', 'gossip = "synchronous"'])
+def test_tokens_that_cannot_share_are_refused_with_their_method(table: str) -> None:
+    with pytest.raises(StudyError, match="token") as caught:
+        Study.from_text(f"{SMALL}[methods.several]\n{table}\ntokens = 4\n")
+    assert "methods.several" in str(caught.value)
 
 
 def test_instances_start_alike_for_every_method() -> None:

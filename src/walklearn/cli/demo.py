@@ -1,4 +1,4 @@
-"""`walklearn demo`: the paper's walks, gossip and a walk with memory."""
+"""`walklearn demo`: the paper's walks, gossip, and faster methods."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from walklearn.wording import align_columns
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @with_console
 def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) -> None:
-    """Compare the paper's walks, gossip and a walk with memory, in about a minute.
+    """Compare the paper's walks, gossip and faster methods, in under a minute.
 
     A uniform walk, a weighted walk and asynchronous gossip train on 100 nodes (Erdős–Rényi, p =
-    0.3), on data of high and of low variance. Their step constants are tuned on other seeds. The
-    uniform walk with memory (updates.Saga) finds its own step. The picture shows high variance.
+    0.3), on data of high and of low variance. So does the same update on a walk that goes to the
+    node visited least recently (oldest first). Their steps are tuned on other seeds. SAGA and
+    Finito compute their own steps. The picture shows high variance.
     """
     from walklearn.studies.paper import figure2
 
@@ -46,11 +47,12 @@ def demo(out: Path, steps: int, replicates: int, seed: int, console: Console) ->
     (out / "comparison.txt").write_text(text + "\n", encoding="utf-8")
     for title, lines in results.items():
         for line in lines:
-            line.trace.save(out / f"{title} {line.trace.label}.npz".replace(" ", "-"))
+            name = f"{title} {line.trace.label}.npz".replace(",", "").replace(" ", "-")
+            line.trace.save(out / name)
     console.document |= {"out": str(out), "runs": runs}
     console.print(text)
     console.print(
-        f"\nMedian of {replicates} runs with its confidence interval. The step constant c was "
-        "tuned on other seeds;\nthe walk with memory finds its own step. Picture of variance 10: "
+        f"\nMedian of {replicates} runs with its confidence interval. Steps c / k^q were tuned on "
+        "other seeds;\nSAGA and Finito compute their own. Picture of variance 10: "
         f"{out / 'comparison.png'}"
     )

@@ -27,8 +27,8 @@ def reproduce(
     """Reproduce the paper's figures, judge its claims, and run further experiments.
 
     NAMES are any of: fig1a, fig1b, fig2a, fig2b, fig3 (fig1 and fig2 stand for a and b), slope,
-    bounds, heterogeneous, map, topologies, price, communication, memory, memory-private, real-data.
-    Default: all.
+    bounds, heterogeneous, map, topologies, price, communication, methods, memory-private,
+    real-data. Default: all.
 
     Each of them gets a directory in OUT with its tables and its picture (PNG and SVG).
     OUT/report.html shows all results in OUT. Finished parts are not computed again.

@@ -34,7 +34,7 @@ from walklearn.studies.instances import (
     one_thread,
     stream,
 )
-from walklearn.studies.methods import method_of, step_smoothness, update_of
+from walklearn.studies.methods import method_of, step_smoothness, tokens_of, update_of
 from walklearn.studies.options import step_size_of
 from walklearn.studies.provenance import edges_of, facts_of, nodes_of
 from walklearn.studies.tables import (
@@ -184,6 +184,7 @@ class _InstanceRuns:
         graph, problem = self.instance
         trace = simulate(
             problem, graph, method, steps=records[-1], update=update,
+            tokens=tokens_of(self.description["method"]),
             replicates=self.description["replicates"], seed=self.walks, records=records,
             gaps=self.description.get("gaps") or True, cores=1, progress=False,
         )  # fmt: skip

@@ -26,6 +26,8 @@ _REPLACED = ("importance", "privacy", "reweight", "bounds", "public")
 CELL_KEYS = ("graphs", "problems", "step_sizes")
 STEPS = "steps"
 _STUDY_KEYS = (*CELL_KEYS, STEPS)
+# The keys of a walk's table that are no arguments of its class.
+_BESIDE_WALK = ("walk", "update", "tokens", *_STUDY_KEYS)
 
 
 def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | Gossip:
@@ -43,7 +45,7 @@ def method_of(content: Table, problem_table: Table, problem: Problem) -> Walk | 
     bases = WALKS.names_of(Metropolis, to_load=table.get("base"))
     base = WALKS[table.choice("base", bases, walk().walk.name)]
     outer_keys = [key for key in inspect.signature(walk).parameters if key != "walk"]
-    outer = arguments(walk, table, ["walk", "base", "update", *_walk_keys(base), *_STUDY_KEYS],
+    outer = arguments(walk, table, [*_BESIDE_WALK, "base", *_walk_keys(base)],
                       excluded=["walk"])  # fmt: skip
     plain = {key: value for key, value in table.items() if key not in (*outer_keys, "base")}
     inner = CheckedTable(plain, table.source, table.path)
@@ -66,6 +68,15 @@ def update_of(content: Table, step_size: StepSize | None = None) -> Update:
         settings["step_size"] = step_size
     update: Update = kind(**settings)
     return update
+
+
+def tokens_of(content: Table) -> int:
+    """Return the number of tokens of a method; 1 by default.
+
+    >>> tokens_of({"walk": "oldest-first", "update": "finito", "tokens": 4})
+    4
+    """
+    return table_of(content).count("tokens", 1)
 
 
 def finds_step(content: Table) -> bool:
@@ -100,7 +111,7 @@ def _walk_keys(walk: Callable[..., Walk]) -> list[str]:
 def _walk(
     walk: Callable[..., Walk], table: CheckedTable, problem_table: Table, problem: Problem
 ) -> Walk:
-    keys = ["walk", "update", *_STUDY_KEYS, *_walk_keys(walk)]
+    keys = [*_BESIDE_WALK, *_walk_keys(walk)]
     settings = arguments(walk, table, keys, excluded=_excluded(walk))
     privacy = [key for key in _release_keys(walk) if key in table]
     if "mechanism" in privacy:

@@ -27,7 +27,7 @@ from walklearn.studies.claims import Claim, read_claims
 from walklearn.studies.figure_options import View, read_view
 from walklearn.studies.import_paths import import_paths_of
 from walklearn.studies.instances import DATA, GRAPH, RUN, draw_problem, one_thread, stream
-from walklearn.studies.methods import CELL_KEYS, STEPS, finds_step, method_of, update_of
+from walklearn.studies.methods import CELL_KEYS, STEPS, finds_step, method_of, tokens_of, update_of
 from walklearn.studies.options import StudyError, Table, graph_of
 from walklearn.updates import ConstantStep
 from walklearn.visit import Setting
@@ -273,7 +273,7 @@ def _check_parts(study: Study, table: CheckedTable) -> None:
                     hint = 'Or set infeasible = "skip" to skip the method.'
                     raise method.error("epsilon", f"{error} {hint}") from error
                 update = update_of(method, None if finds_step(method) else ConstantStep(1.0))
-                if isinstance(made, Walk):
-                    Setting(objective, made, update)  # raises an error if the parts do not fit
+                if isinstance(made, Walk):  # raises an error if the parts do not fit
+                    Setting(objective, made, update, tokens=tokens_of(method))
                 else:
                     GossipSetting(objective, drawn, made, update)

@@ -17,7 +17,7 @@ from click.testing import Result
 
 from tests.running import invoke, python, walklearn
 from walklearn.studies import Results, Study, run_study
-from walklearn.studies.paper import catalogue, figure1
+from walklearn.studies.paper import catalogue, figure1, findings
 from walklearn.studies.paper.catalogue import COMPUTED, NAMES, STUDIES
 from walklearn.studies.paper.panels import PICTURES
 from walklearn.studies.report.sections import StoredResults
@@ -36,8 +36,8 @@ def tiny(name: str) -> Study:
         key: {**table, "constants": table["constants"][1:5:3]} if "constants" in table else table
         for key, table in study.step_sizes.items()
     }
-    graphs = {key: table for key, table in study.graphs.items() if name != "memory" or key == "er"}
-    kept = {"memory": lambda t: t.get("variance") == 10.0,
+    graphs = {key: table for key, table in study.graphs.items() if name != "methods" or key == "er"}
+    kept = {"methods": lambda t: t.get("variance") == 10.0,
             "map": lambda t: t["spread"] in (0.0, 1.0) and t["noise"] in (0.0, 0.1),
             "bounds": lambda t: "aggregate" in t,
             "real-data": lambda t: t["data"] == "diabetes"}.get(name, bool)  # fmt: skip
@@ -150,6 +150,14 @@ def test_stored_results_are_read_by_a_new_process(done: tuple[Path, Result]) -> 
     """
     result = python(dedent(code), done[0] / "fig3", done[0] / "memory-private")
     assert result.stdout.split() == ["False", "fig3", "True", "False", "memory-private", "True"]
+
+
+def test_findings_have_a_table_for_each_target_and_cost(done: tuple[Path, Result]) -> None:
+    names = ("communication", "methods", "slope")
+    text = findings.markdown(Results.open(done[0] / name) for name in names)
+    heads = re.findall(r"^\| (\w+) to ", text, flags=re.MULTILINE)
+    assert heads == 2 * ["updates"] + 3 * ["updates", "time"]
+    assert text.count("| finito-16 |") == 6  # a row: here settings are fewer than methods
 
 
 def test_finished_cells_are_not_computed_again(done: tuple[Path, Result], shrunk: None) -> None:

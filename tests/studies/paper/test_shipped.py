@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from walklearn.plots import COSTS
 from walklearn.studies import Study
 from walklearn.studies.paper import catalogue
 from walklearn.studies.paper.catalogue import COMPUTED, NAMES, STUDIES, select, shipped_study
@@ -66,17 +67,20 @@ def test_communication_compares_each_walk_with_each_gossip() -> None:
     assert all("messages" in claim.costs for claim in claims)
 
 
-def test_memory_has_every_update_on_every_walk_in_the_paper_s_settings() -> None:
-    study = shipped_study("memory")
-    on_er = {cell.method for cell in study.cells() if (cell.graph, cell.problem) == ("er", "v10")}
-    updates, walks = ("sgd", "saga"), ("simple", "uniform", "weighted", "history")
-    assert {f"{update}-{walk}" for update, walk in product(updates, walks)} <= on_er
-    assert {"gossip", "tracking"} <= on_er
+def test_methods_has_every_method_in_every_setting() -> None:
+    study = shipped_study("methods")
+    cells = [(cell.graph, cell.problem) for cell in study.cells()]
+    assert all(cells.count(setting) == len(study.methods) for setting in cells)
+    assert len(set(cells)) == 18
+    assert study.graphs["large"]["nodes"] == 1000
     assert {claim.target for claim in study.claims} == {0.1, 0.01, 1e-6}
+    assert {cost for claim in study.claims for cost in claim.costs} == set(COSTS)
+    tokens = {name: table.get("tokens", 1) for name, table in study.methods.items()}
     for name in study.methods:
         found = {cell.description["step_size"].get("found", False)
                  for cell in study.cells() if cell.method == name}  # fmt: skip
-        assert found == {name.startswith("saga")}
+        assert found == {name.startswith(("saga", "finito"))}
+        assert tokens[name] == (int(name[7:]) if name.startswith("finito") else 1)
 
 
 def test_all_arms_of_memory_under_noise_are_private_alike() -> None:

@@ -23,7 +23,7 @@ COMPUTED = {
 }
 STUDIES = (
     "fig2a", "fig2b", "fig3", "slope", "bounds", "heterogeneous", "map", "topologies", "price",
-    "communication", "memory", "memory-private", "real-data",
+    "communication", "methods", "memory-private", "real-data",
 )  # fmt: skip
 NAMES = (*COMPUTED, *STUDIES)
 

@@ -21,6 +21,7 @@ from walklearn.files.atomic_write import atomic_write
 from walklearn.studies import Results
 from walklearn.studies.report import spending
 from walklearn.studies.report.bands import METRIC_SYMBOLS
+from walklearn.studies.report.figures import Block
 from walklearn.studies.report.sections import StoredResults
 from walklearn.studies.report.verdict_table import SYMBOLS
 from walklearn.wording import number, plural
@@ -124,23 +125,46 @@ def markdown(results: Iterable[Results]) -> str:
 
 
 def _costs(stored: StoredResults) -> list[str]:
-    """A table for each target that costs are compared for: median updates of every method."""
-    block = spending.cost(stored.cells, stored.results.study.claims)
+    """Tables of the median cost of every method to each target: updates, and time if it is claimed.
+
+    A row is a setting, with a column for each method, or the other way round if settings are few.
+    """
+    claims = stored.results.study.claims
+    block = spending.cost(stored.cells, claims)
     if block is None:
         return []
-    panels = [{one.name: one for one in figure.series} for figure in block.figures]
+    claimed = {name for claim in claims if claim.kind == "cost-to-target" for name in claim.costs}
     targets: Any = block.figures[0].series[0].columns["target"]
     return [
-        _table(
-            [f"updates to {target}", *(figure.title for figure in block.figures)],
-            [
-                [name, *(_cost(panel[name].numbers("updates median")[place])
-                         if name in panel else "" for panel in panels)]
-                for name in block.names
-            ],
-        )
+        _table(*_oriented(f"{name} to {target}", _medians(block, name, place)))
         for place, target in enumerate(targets)
-    ]  # fmt: skip
+        for name in ("updates", "time")
+        if name == "updates" or name in claimed
+    ]
+
+
+def _medians(block: Block, cost: str, place: int) -> dict[str, dict[str, str]]:
+    """The median cost to the target at this place, by setting and method."""
+    return {
+        figure.title: {
+            one.name: _cost(one.numbers(f"{cost} median")[place]) for one in figure.series
+        }
+        for figure in block.figures
+    }
+
+
+def _oriented(corner: str, cells: dict[str, dict[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of a table of cells, with the more numerous names in rows.
+
+    >>> _oriented("updates", {"er": {"sgd": "9"}, "ring": {"sgd": "never"}})
+    (['updates', 'sgd'], [['er', '9'], ['ring', 'never']])
+    """
+    methods = list(dict.fromkeys(name for row in cells.values() for name in row))
+    if len(cells) > len(methods):
+        rows = [[name, *(row.get(method, "") for method in methods)] for name, row in cells.items()]
+        return [corner, *methods], rows
+    by_method = [[name, *(row.get(name, "") for row in cells.values())] for name in methods]
+    return [corner, *cells], by_method
 
 
 def _cost(value: float) -> str:
