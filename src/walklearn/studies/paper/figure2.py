@@ -121,7 +121,7 @@ def draw(results: list[Result], path: Path) -> None:
         draw_band(axes, updates, summary.lower, summary.upper, color=colour, alpha=0.15)
         error = f"< {in_powers(LOWEST)}" if result.error < LOWEST else in_powers(result.error)
         ends.append((max(result.error, LOWEST), f"{label}  {error}", colour, weight))
-    axes.set_ylim(bottom=LOWEST)
+    axes.set_ylim(bottom=max(LOWEST, axes.get_ylim()[0]))
     _write_ends(axes, ends)
     axes.set_title(headline(results), loc="left", pad=24, fontsize=13.5, fontweight="bold")
     interval = f" and its {100 * summary.confidence:.0f} % interval" if summary.confidence else ""
