@@ -376,7 +376,7 @@ def test_advise_from_the_shell(place: Path, tmp_path: Path) -> None:
     assert ledger.largest_total(1e-5)[1] <= 3.0
     result = invoke_ok("advise", *sites(place), "--feature-bound", "8", "--json")
     content = json.loads(result.stdout)
-    assert (content["walk"], content["update"]) == ("uniform", "saga")
+    assert (content["walk"], content["update"]) == ("tour", "finito")
     result = invoke_ok(
         "advise", place / "data.csv", "--target", "grade", *NETWORK, "ring", *REST["grade"],
         "--drop", "city", *CONSTANTS, "--feature-bound", "8", "--laziness", "0.1",

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import walklearn as wl
 from tests.estimators.cases import CANCER, DIABETES, IRIS
 from walklearn import RandomWalkClassifier, RandomWalkRegressor
-from walklearn.fitting import resolve, rounds
+from walklearn.fitting import choices, rounds
 from walklearn.objectives.linear.losses import Huber, Logistic, Softmax, Squared
 
 
@@ -241,7 +241,7 @@ def test_a_walk_with_little_coverage_has_not_converged() -> None:
     assert (model.trace_.visits > 0).mean() > 0.9
     assert model.score(X, y) > 0.9
     with pytest.warns(ConvergenceWarning, match=r"500 updates: .*\d+ % .*150 nodes"):
-        RandomWalkClassifier(graph="ring", max_steps=500, random_state=0).fit(X, y)
+        model.set_params(update="saga", max_steps=500).fit(X, y)
 
 
 @pytest.mark.parametrize("update", ["sgd", "saga"])
@@ -270,7 +270,7 @@ def test_too_long_steps_are_named() -> None:
 def test_the_remedy_for_default_steps_is_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(resolve, "choose_step", lambda *_: wl.ConstantStep(10.0))
+    monkeypatch.setattr(choices, "choose_step", lambda *_: wl.ConstantStep(10.0))
     with pytest.raises(ValueError, match=r"infinity.*columns.*penalty"):
         RandomWalkRegressor(update="sgd", random_state=0).fit(*DIABETES)
 

@@ -73,8 +73,9 @@ def test_coefficients_are_those_of_the_minimiser(estimator: Any, rows: Any) -> N
         np.atleast_2d(model.coef_), back[:, :-1], atol=1e-3 * np.abs(back[:, :-1]).max()
     )
     np.testing.assert_array_equal(model.average_, model.weights_)
-    assert model.update_ == updates.Saga()
-    assert model.walk_ == walks.Uniform()
+    is_batch = model.batch is not None
+    assert model.update_ == (updates.Saga() if is_batch else updates.Finito(True))
+    assert model.walk_ == (walks.Uniform() if is_batch else walks.Tour())
     assert model.step_size_ is None
 
 
@@ -109,9 +110,9 @@ def test_a_walk_that_is_cut_short_says_so() -> None:
 @pytest.mark.parametrize(
     ("settings", "update"),
     [
-        ({}, updates.Saga),
-        ({"average": "none"}, updates.Saga),
-        ({"walk": "weighted"}, updates.Saga),
+        ({}, updates.Finito),
+        ({"average": "none"}, updates.Finito),
+        ({"walk": "weighted"}, updates.Finito),
         ({"average": "tail"}, updates.Sgd),
         ({"step_size": 0.1}, updates.Sgd),
         ({"epsilon": 3.0, "delta": 1e-5, "row_length": 5.5}, updates.Sgd),
@@ -127,7 +128,7 @@ def test_auto_has_memory_unless_something_is_private(settings: Any, update: Any)
     model = RandomWalkClassifier(steps=50, random_state=0, **settings).fit(*CANCER)
     assert isinstance(model.update_, update)
     discloses = "walk" in settings or settings.get("model") == "in the clear"
-    assert (model.walk_ == walks.Uniform()) != discloses
+    assert (model.walk_ in (walks.Uniform(), walks.Tour())) != discloses
 
 
 @pytest.mark.parametrize(

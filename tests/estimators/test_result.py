@@ -68,7 +68,8 @@ def test_a_table_goes_through_the_encoding() -> None:
     ("settings", "protected", "exposed"),
     [
         ({"walk": "weighted"}, "", r"L_i of every node, .* its neighbours unprotected"),
-        ({}, "only their degree", "the model, so ε = ∞"),
+        ({}, "nothing", "the model, so ε = ∞"),
+        ({"walk": "uniform"}, "only their degree", "the model, so ε = ∞"),
         (CONSTANTS_ALONE, r"\(ε, δ\) = \(3, 0.03\) of this number", "the model .*ε = ∞"),
         ({"walk": wl.walks.Jumping(wl.walks.Weighted(privacy=MECHANISM)), "step_size": 0.1},
          r"released by Laplace.*0\.1 to 40", "the model, so ε = ∞"),

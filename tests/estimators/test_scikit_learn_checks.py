@@ -24,7 +24,13 @@ EXPECTED = {
 }
 
 
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """A regressor on dense rows agrees to 1e-8, because its walk ends after some covers more."""
+    is_close = isinstance(estimator, RandomWalkRegressor) and estimator.epsilon is None
+    return {name: why for name, why in EXPECTED.items() if not (is_close and "dense" in name)}
+
+
 @pytest.mark.filterwarnings("ignore:ε = 1000 offers little protection")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: EXPECTED)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -202,9 +202,9 @@ def test_partial_fit_resumes_from_the_minimiser_of_a_fit() -> None:
     assert isinstance(model.update_, wl.updates.Sgd)
     assert model.n_iter_ == updates + 5 * len(X)
     np.testing.assert_array_equal(model.coef_[0], model.average_[:-1])
-    assert 0 < np.linalg.norm(model.coef_ - found) < 0.1 * np.linalg.norm(found)
+    assert 0 < np.linalg.norm(model.coef_ - found) < 0.2 * np.linalg.norm(found)
     model.fit(X, y)
-    assert model.update_ == wl.updates.Saga()
+    assert model.update_ == wl.updates.Finito(estimates_gradient=True)
     np.testing.assert_array_equal(model.coef_[0], model.weights_[:-1])
     assert np.linalg.norm(model.coef_ - found) < 2e-4 * np.linalg.norm(found)
 

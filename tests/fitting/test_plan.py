@@ -135,7 +135,8 @@ def test_a_problem_contributes_public_facts_only(asked: dict[str, Any]) -> None:
     assert one == other
     capped = replace(privacy, max_rows=3)
     same = advise(GRAPH, PublicFacts(60, 120, 5), capped, penalty=0.6, intercept=False)
-    assert (one.walk, one.step_size) == (same.walk, same.step_size)
+    assert one.step_size == same.step_size
+    assert (one.walk == same.walk) == privacy.asks  # nodes of a network cannot make a tour
 
 
 @pytest.mark.parametrize("asked", [{**TOTAL, "feature_bound": 2.2}, CONSTANTS])
@@ -205,19 +206,30 @@ def test_the_same_request_gives_the_same_plan_everywhere(
         result = invoke_ok(*command, "--json")
         assert ("--laziness 0.1" in result.stderr) == alternates
         plans.append(json.loads(result.stdout))
-    names = ("walk", "laziness", "update", "step_constant", "updates", "average", "clip",
-             "noise_multiplier", "max_contributions", "loss")  # fmt: skip
-    for plan in plans[1:]:
+    # Without privacy, the nodes of a network cannot run the default of a fit.
+    fit, network = {"walk": "tour", "update": "finito"}, {"walk": "uniform", "update": "saga"}
+    if epsilon is not None:
+        fit = network = {"walk": "uniform", "update": "sgd"}
+    names = ("laziness", "step_constant", "updates", "average", "clip", "noise_multiplier",
+             "max_contributions", "loss")  # fmt: skip
+    for plan, method in zip(plans, (fit, network, network, fit), strict=True):
+        assert plan | method == plan
         assert {name: plan.get(name) for name in names} == pytest.approx(
             {name: plans[0].get(name) for name in names}
         )
-        assert plan["reasons"][1:] == plans[0]["reasons"][1:]
+        reasons = [
+            [each for each in one["reasons"][1:] if not each.startswith(("walk:", "update:"))]
+            for one in (plan, plans[0])
+        ]
+        assert reasons[0] == reasons[1]
+        assert epsilon is None or plan["reasons"][1:] == plans[0]["reasons"][1:]
     result = invoke_ok("train", *data, "--max-steps", 2000, "--out", tmp_path / "m", "--json")
     assert ("--laziness 0.1" in result.stderr) == alternates
     assert json.loads(result.stdout)["reasons"][1:3] == plans[0]["reasons"][1:3]
     invoke_ok("plan", "new", *asked, "--classes", "0,1", "--rows", 200, "--out", tmp_path / "plan")
     agreed = Plan.read(tmp_path / "plan")
-    assert (agreed.walk, agreed.laziness) == (plans[0]["walk"], plans[0]["laziness"])
+    assert (agreed.walk, agreed.update) == (network["walk"], network["update"])
+    assert agreed.laziness == plans[0]["laziness"]
     assert epsilon is None or agreed.updates == plans[0]["updates"]
 
 

@@ -469,14 +469,16 @@ def add_fit(name: str, kind: str, owners: bool = True, scale: float = 1.0, **opt
 def add_fits() -> None:
     total: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "row_length": 10.0}
     target: dict[str, Any] = {"target_centre": 5.0, "target_spread": 10.0}
+    saga: dict[str, Any] = {"update": "saga", "walk": "uniform"}
     for kind in ("classes", "many classes", "sparse classes", "numbers"):
-        add_fit(f"defaults, {kind}", kind)
-        add_fit(f"defaults, a row per node, {kind}", kind, owners=False)
+        for name, options in (("defaults", {}), ("saga", saga)):
+            add_fit(f"{name}, {kind}", kind, **options)
+            add_fit(f"{name}, a row per node, {kind}", kind, owners=False, **options)
         add_fit(f"sgd, {kind}", kind, update="sgd", steps=2000)
     add_fit("weighted sgd, batch", "classes", update="sgd", walk="weighted", batch=3, steps=2000)
     add_fit("saga, batch", "classes", batch=5, steps=2000)
-    add_fit("saga, ball", "classes", domain=domains.Ball(1.0), steps=2000)
-    add_fit("huber", "numbers", loss="huber", steps=2000)
+    add_fit("saga, ball", "classes", domain=domains.Ball(1.0), steps=2000, **saga)
+    add_fit("huber", "numbers", loss="huber", steps=2000, **saga)
     for kind, more in (("classes", {}), ("many classes", {}), ("numbers", target)):
         add_fit(f"private, {kind}", kind, **total, **more)
     add_fit("private, node", "classes", protect="node", **total)

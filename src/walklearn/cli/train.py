@@ -68,11 +68,12 @@ _OPTIONS = [
     PENALTY,
     click.option("--walk", type=click.Choice(["auto", *single_walks()]),
                  default="auto", show_default=True,
-                 help="auto: uniform, which discloses only degrees, or weighted if --epsilon "
-                      "covers only L_i."),
+                 help="auto: tour with finito, weighted if --epsilon covers only L_i, otherwise "
+                      "uniform, which discloses only degrees."),
     click.option("--update", type=click.Choice(["auto", *UPDATES.names]), default="auto",
-                 show_default=True, help="Update of the model during a visit. auto: saga, which "
-                 "converges to the minimiser; sgd with privacy or --step-constant."),
+                 show_default=True, help="Update of the model during a visit. auto: finito, which "
+                 "converges to the minimiser in the fewest updates; saga for sparse rows or "
+                 "--batch; sgd with privacy or --step-constant."),
     LAZINESS,
     click.option("--steps", type=click.IntRange(1),
                  help="Number of updates. Default: until convergence."),

@@ -44,9 +44,9 @@ Array = NDArray[Any]
 class RandomWalk(BaseEstimator):
     """Base of the estimators: a linear model, updated at each node that its token visits.
 
-    Rows may be sparse (any SciPy format) and stay sparse: an update then costs as many operations
-    as its rows have nonzero entries (in a `Box` all). `trace_` and `clipped_rows_` are computed
-    from the rows: do not publish them.
+    Rows may be sparse (any SciPy format) and stay sparse: an update of "saga" or "sgd" then costs
+    as many operations as its rows have nonzero entries (in a `Box` all). `trace_` and
+    `clipped_rows_` are computed from the rows: do not publish them.
 
     Parameters
     ----------
@@ -58,12 +58,14 @@ class RandomWalk(BaseEstimator):
         "uniform" (nodes disclose only their degrees to neighbours), "weighted" (visits, and steps
         of "sgd", follow L_i, which the nodes disclose), "simple", "oldest-first" and "tour" (every
         node again after a bounded number of hops), or a walk such as walks.Jumping(...). "auto" is
-        uniform, and weighted only if ε is about L_i alone.
+        "tour" with "finito" and without `laziness`, "weighted" if ε is about L_i alone, and
+        otherwise "uniform".
     update
         "saga" and "finito" store gradients and converge to the minimiser; "sgd" is the paper's
-        update; or an update such as updates.Saga(). "auto" is "saga", and "sgd" if something is
-        private, or if step_size or average is given. With "saga" and "finito" the last model
-        predicts.
+        update; or an update such as updates.Saga(). "auto" is "finito"; "saga" if rows are sparse,
+        if batch is given, or if the nodes would store points of more than 50 million numbers; "sgd"
+        if something is private, if step_size or average is given, or if the walk is
+        walks.Simple("gap"). With "saga" and "finito" the last model predicts.
     loss
         A loss, such as losses.Huber(10.0), whose threshold is in the units of y, or its name:
         "logistic" (default; softmax for more than two classes) or "squared-hinge" (two classes, no
@@ -136,10 +138,11 @@ class RandomWalk(BaseEstimator):
         The set that contains the model, such as domains.Ball(10.0).
     laziness
         The probability that a walk given by name stays put; any above 0 removes a period of 2.
-        None chooses it by the spectral gap of the graph.
+        None chooses it by the spectral gap of the graph. Covering walks have none: above 0, the
+        walk "auto" is uniform.
     warm_start
-        True if fit continues with the token of the last fit: the model stays, and stored gradients
-        are dropped.
+        True if fit continues with the token of the last fit: the model stays, and what nodes store
+        is dropped. With "finito" the model stays unchanged until every node was visited.
     random_state
         A number makes everything repeatable, also releases, which then protect nobody: the ledger
         says "simulated". None draws noise exactly, from the operating system's entropy (the extra

@@ -38,6 +38,7 @@ from walklearn.privacy.mechanisms.comparison import Comparison
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR
 from walklearn.privacy.mechanisms.mechanism import Mechanism
 from walklearn.privacy.protection import Protection
+from walklearn.updates.finito import Finito
 from walklearn.updates.sgd import Sgd
 from walklearn.updates.step_choice import choose_step, public_step
 from walklearn.updates.step_sizes import StepSize
@@ -194,7 +195,7 @@ class FitPlan:
         >>> problem = wl.Problem([[1.0], [2.0], [3.0]], [1.0, -1.0, 1.0], penalty=0.1)
         >>> setting = wl.advise(wl.graphs.complete(3), problem).bind(problem)
         >>> setting.update, setting.objective.nodes
-        (Saga(), 3)
+        (Finito(estimates_gradient=True), 3)
         """
         self._check_objective(objective)
         walk = released(self.walk, objective, self.graph, generator)
@@ -376,7 +377,10 @@ class FitPlan:
         content = self._choices() | {"tolerance": self.stop.tolerance}
         for name in ("updates", "max_updates"):
             del content[name]
-        content |= {"walk": self.walk, "update": self.update}
+        update = self.update
+        if isinstance(update, Finito):  # whether it tests convergence depends on the length
+            update = replace(update, estimates_gradient=False)
+        content |= {"walk": self.walk, "update": update}
         if self.budget.asks:
             content["budget"] = replace(self.budget, mechanism=None)  # the walk has the mechanism
         else:

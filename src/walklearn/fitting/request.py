@@ -156,7 +156,7 @@ def walk_of(
     """Return the walk with this name, or the walk itself.
 
     "auto" is the uniform walk, which discloses only degrees, or the weighted walk if ε covers only
-    the constants L_i.
+    the constants L_i. With Finito, `Choices.choose_walk` replaces it.
     """
     if isinstance(walk, Walk):
         if laziness:
