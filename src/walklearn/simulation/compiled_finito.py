@@ -46,7 +46,7 @@ class CompiledFinito(CompiledWalks):
             sigmas=sigmas,
             counts=counts,
             **moves,
-            tokens=float(self.setting.tokens),
+            tokens=np.full(len(carried), float(self.setting.tokens)),
             min_count=float(min_count),
             z=np.tile(start, nodes),
             g=np.zeros(0 if self._one_row else nodes * size),

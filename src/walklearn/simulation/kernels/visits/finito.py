@@ -48,7 +48,7 @@ class Finito(NamedTuple):
     since: Array
     z: Array  # z of each node, (tokens · nodes · size,)
     g: Array  # its gradient there; empty for one row per node
-    tokens: float  # that share the sum
+    tokens: Array  # that share the sum, a number for each; as one number it would cost 5 ns
     min_count: float  # n from which w is the minimiser; until then w and all z are the start model
     numbers: Array  # score, slope, σ and L of each node, (tokens · nodes · 4,)
     squares: Array  # ‖x‖² of each row
@@ -114,7 +114,7 @@ def count_move(state, b, n, is_first, change, squared_length):
 
     `change` is the product of the move with the change of the gradient.
     """
-    p, q, keep = state.p[b], state.q[b], max(0.0, 1.0 - state.tokens / n)
+    p, q, keep = state.p[b], state.q[b], max(0.0, 1.0 - state.tokens[b] / n)
     if not is_first:
         p, q = keep * p + change, keep * q + squared_length
         state.p[b], state.q[b] = p, q
