@@ -167,6 +167,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "tokens without time": (
         lambda: remember(wl.updates.Finito(), tokens=2, hop_time=0.0), "hop_time and visit_time"),
     "negative hop time": (lambda: simulate(hop_time=-1.0), r"hop_time .*0, got -1"),
+    "excessive hop time": (lambda: simulate(hop_time=1e307), r"hop_time .*at most 1e\+100"),
     "infinite visit time": (lambda: simulate(visit_time=np.inf), "visit_time .*inf"),
     "zero cores": (lambda: simulate(cores=0), "cores .* 0"),
     "zero records": (lambda: simulate(records=0), "records .* 0"),

@@ -36,6 +36,8 @@ from walklearn.wording import format_value
 
 Seed = int | np.random.SeedSequence | None
 
+MAX_TIME = 1e100  # of a message or an update, so that no sum of times is infinite
+
 
 def root_of(seed: Seed) -> np.random.SeedSequence:
     """Return the root of all random streams: the seed, or one from the system's entropy."""
@@ -48,8 +50,8 @@ def root_of(seed: Seed) -> np.random.SeedSequence:
 
 def schedule_of(hop_time: float, visit_time: float, steps: int, tokens: int) -> Schedule:
     """Return the time of a message and that of an update, checked, and the number of updates."""
-    hop = check_number("hop_time", hop_time, minimum=0.0)
-    visit = check_number("visit_time", visit_time, minimum=0.0)
+    hop = check_number("hop_time", hop_time, minimum=0.0, maximum=MAX_TIME)
+    visit = check_number("visit_time", visit_time, minimum=0.0, maximum=MAX_TIME)
     if tokens > 1 and hop == visit == 0.0:
         raise ValueError(
             "hop_time and visit_time are 0, so the first token would make all its updates before "
