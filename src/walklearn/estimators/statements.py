@@ -16,7 +16,7 @@ from walklearn.privacy.accounting.printing import format_claim
 from walklearn.privacy.mechanisms.description import IN_THE_CLEAR, UNPROTECTED_MODEL
 from walklearn.tables.encoding import Column
 from walklearn.tables.target_scale import TargetScale
-from walklearn.walks import Walk
+from walklearn.walks import HistoryDriven, Walk
 from walklearn.walks.disclosure import disclosure_of
 from walklearn.wording import format_times, plural
 
@@ -57,6 +57,8 @@ def privacy_of(estimator: RandomWalk) -> dict[str, Any]:
             f"the model{asked}, so ε = ∞.",
             f"{UNPROTECTED_MODEL} Pass epsilon and delta to protect it.",
         ]
+        if token_disclosure := estimator.update_.token_disclosure:
+            exposed.insert(2, f"With {estimator.update_.name}, {token_disclosure}.")
     else:
         part = "each row's gradient" if noise.protect == "rows" else "the gradient of all its rows"
         protected.append(
@@ -125,6 +127,11 @@ def _importance(estimator: RandomWalk) -> tuple[list[str], list[str]]:
         ]
     if given:
         return ["Nodes disclose their degree and a public importance to their neighbours."], []
+    if isinstance(estimator.walk_, HistoryDriven):
+        return [
+            "Nodes disclose to their neighbours their degree and, when asked, how often the token "
+            "visited them."
+        ], []
     if walk.declared_sent_length == walk.sent_length == 0:
         return ["Nodes disclose nothing to their neighbours beside the token."], []
     return ["Nodes disclose only their degree to their neighbours."], []
