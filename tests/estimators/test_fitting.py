@@ -524,3 +524,13 @@ def test_an_edge_list_may_name_its_nodes(tmp_path: Any) -> None:
     assert model.partial_fit(X, y, nodes=names).n_iter_ == 600
     with pytest.raises(ValueError, match=r"row 0: node 'paris' .*edges.txt"):
         model.fit(X, y, nodes=np.where(names == "rome", "paris", names))
+
+
+@pytest.mark.parametrize("walk", ["oldest-first", "tour", wl.walks.Simple(reweight="gap")])
+def test_partial_fit_refuses_gap_weights_because_no_visit_is_stored_between_calls(
+    walk: str | wl.Walk,
+) -> None:
+    X, y = wl.datasets.two_gaussians(20, dimension=3, seed=1)
+    estimator = wl.RandomWalkClassifier(graph=wl.graphs.ring(20), walk=walk)
+    with pytest.raises(ValueError, match=r"partial_fit .*last visits.* Use walk=\"uniform\""):
+        estimator.partial_fit(X, y, classes=[-1, 1])

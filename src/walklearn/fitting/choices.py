@@ -90,6 +90,12 @@ class Choices:
         elif request.is_auto_walk:
             use = ", so that the whole budget goes to the model" * privacy.protects_model
             because = f"uniform, which discloses only the degrees of the nodes{use}."
+        if self.partial and walk.has_gap_weights:
+            raise ValueError(
+                "partial_fit stores no last visits between its calls, so the gap weights of "
+                f"{walk!r} would not make all nodes count equally. "
+                'Use walk="uniform", or call fit.'
+            )
         walk = self.with_mechanism(walk, budget_plan, kind or "laplace")
         self.explain("walk", because)
         inner: Any = walk.innermost
