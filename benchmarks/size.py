@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-MAX_CODE = 31_100
+MAX_CODE = 31_500
 
 _NO_CODE = {
     tokenize.COMMENT,

@@ -66,7 +66,11 @@ def test_arrays_that_kernels_change_are_apart(monkeypatch: pytest.MonkeyPatch) -
                walks.Independent(), wl.AsynchronousGossip(), wl.SynchronousGossip(),
                wl.GradientTracking()]  # fmt: skip
     settings: list[dict[str, Any]] = [{"method": method} for method in methods]
+    settings += [{"method": walks.OldestFirst()}, {"method": walks.Tour()}]
     settings += [{"method": walks.Uniform(), "update": updates.Saga()}]
+    for walk, tokens in ((walks.OldestFirst(), 1), (walks.OldestFirst(), 3), (walks.Tour(), 3)):
+        finito = updates.Finito(estimates_gradient=tokens == 3)
+        settings += [{"method": walk, "update": finito, "tokens": tokens}]
     settings += [{"method": walks.Weighted(), "mean_importance": "estimated", "streams": "node"}]
     long = np.tile(GIVEN, SHORT)
     few = sparse.csr_array(np.where(abs(GIVEN) > 0.8, GIVEN, 0.0))

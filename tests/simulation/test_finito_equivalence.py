@@ -168,3 +168,18 @@ def test_bounds_on_the_logistic_loss_decide_as_its_values_do() -> None:
         assert found in (0.0, expected)
         undecided += not found
     assert undecided < 500
+
+
+def test_kernels_repeat_the_constants_of_the_reference() -> None:
+    """A constant that is changed in one place only would show in few draws."""
+    from walklearn.simulation.kernels import covering as hops
+    from walklearn.simulation.kernels.visits import finito as kernel
+    from walklearn.updates import finito
+    from walklearn.walks import covering
+
+    names = (
+        "MAX_SHARE", "SMOOTHNESS_SHARE", "CURVATURE_SHARE", "MAX_THETA", "WAIT_COVERS",
+        "MAX_AGE_COVERS", "MAX_GROWTH",
+    )  # fmt: skip
+    assert [getattr(kernel, name) for name in names] == [getattr(finito, name) for name in names]
+    assert (hops.OVERDUE, hops.SEARCH) == (covering.OVERDUE, covering.SEARCH)

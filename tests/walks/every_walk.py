@@ -122,7 +122,7 @@ def hopper(walk, graph, problem=None):
         def states(other):
             state = zeros(bound.node_arrays(1))
             if "visits" in state and visits is not None:
-                state["visits"] = np.array(visits[other])
+                state["visits"] = np.array([visits[other]])
             return state
 
         token = fresh | ({"sender": np.array(previous + 1)} if "sender" in fresh else {})

@@ -32,7 +32,7 @@ def test_replicates_of_an_instance_are_averaged_first() -> None:
     errors = {"instance": [0, 0, 1, 1], "replicate": [0, 1, 0, 1], "updates": 5}
     cell = pandas.DataFrame({
         **errors, **dict.fromkeys(("graph", "problem", "method", "step_size", "cell"), "a"),
-        "messages": 1, "bytes": 8, "distance": [1.0, 3.0, 10.0, 20.0],
+        "messages": 1, "bytes": 8, "time": 1.0, "distance": [1.0, 3.0, 10.0, 20.0],
         "average_distance": 1.0, "gap": 1.0, "average_gap": [1.0, np.nan, 2.0, 2.0],
     })  # fmt: skip
     shuffled = cell.sample(frac=1.0, random_state=1)
