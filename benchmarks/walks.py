@@ -1,4 +1,4 @@
-"""What covering walks, Finito and several tokens bring, on graphs and data not used for tuning.
+"""Compare walks, updates and numbers of tokens on graphs and data that were not used for tuning.
 
     python -m benchmarks.walks           about a minute
     python -m benchmarks.walks --quick   three draws, fewer updates
